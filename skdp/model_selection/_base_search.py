@@ -126,7 +126,7 @@ def make_task(
         raise ValueError("param_grid is empty: give at least one combination of parameters")
     score = make_score(scoring, candidates[0].pipeline.pipe)
     for candidate in candidates:
-        score.check(candidate.pipeline.pipe, candidate.pipeline.classes, **rows.score_params)
+        score.check(candidate.pipeline.pipe, candidate.pipeline.classes, rows.persons)
     return SearchTask(
         candidates=candidates,
         shape=(rows.n_units, rows.n_columns),

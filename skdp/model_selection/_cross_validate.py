@@ -158,9 +158,11 @@ def dp_cross_validate(
             fit,
             release.search.plan(),
             evaluation,
+            public=release.public,
+            sampler=release.sampler,
+            stages=release.stages,
             fold_scores=fold_scores,
             fold_spread=fold_spread,
-            **release.statement,
         )
     return report
 

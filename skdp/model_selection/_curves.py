@@ -1,7 +1,6 @@
 """Cross-validation, validation curves and learning curves: many noisy scores, one charge."""
 
 from collections.abc import Iterable, Sequence
-from inspect import signature
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -170,7 +169,15 @@ def dp_validation_curve(
     *,
     param_name: str,
     param_range: Sequence,
-    **options: object,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    cv: int | BaseCrossValidator | Iterable | None = None,
+    scoring: str | BoundedScore | None = None,
+    groups: ArrayLike | None = None,
+    public_steps: tuple[str, ...] = (),
+    n_jobs: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> DPScores:
     """Release noisy cross-validated scores for several values of one parameter.
 
@@ -187,9 +194,28 @@ def dp_validation_curve(
         arguments of this function.
     param_range : sequence
         Values of the parameter; public.
-    **options
-        The other parameters of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`,
-        `scoring`, `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
+    epsilon : float, default=1.0
+        Budget of all fits and scores together, positive.
+    delta : float, default=1e-6
+        Budget of all fits and scores together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None means 5 folds.
+    scoring : str or BoundedScore, default=None
+        As in `DPGridSearchCV`.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
+    n_jobs : int, default=None
+        Number of fits that run at a time.
+    accountant : PrivacyAccountant, default=None
+        Charged once, before the first fit, for all fits and scores. None charges nothing and
+        protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -221,7 +247,21 @@ def dp_validation_curve(
     (2, 3)
     """
     grid = [{param_name: value} for value in param_range]
-    return _release_scores(estimator, X, y, grid=grid, **options)
+    return _release_scores(
+        estimator,
+        X,
+        y,
+        grid=grid,
+        epsilon=epsilon,
+        delta=delta,
+        cv=cv,
+        scoring=scoring,
+        groups=groups,
+        public_steps=public_steps,
+        n_jobs=n_jobs,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
 def dp_learning_curve(
@@ -230,7 +270,15 @@ def dp_learning_curve(
     y: ArrayLike,
     *,
     train_sizes: Sequence[float] = (0.1, 0.33, 1.0),
-    **options: object,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    cv: int | BaseCrossValidator | Iterable | None = None,
+    scoring: str | BoundedScore | None = None,
+    groups: ArrayLike | None = None,
+    public_steps: tuple[str, ...] = (),
+    n_jobs: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> DPScores:
     """Release noisy cross-validated scores for several numbers of training rows.
 
@@ -244,9 +292,28 @@ def dp_learning_curve(
         Targets or labels.
     train_sizes : sequence of float, default=(0.1, 0.33, 1.0)
         Fractions of the training rows of each fold; smaller sets are subsets of larger ones.
-    **options
-        The other parameters of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`,
-        `scoring`, `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
+    epsilon : float, default=1.0
+        Budget of all fits and scores together, positive.
+    delta : float, default=1e-6
+        Budget of all fits and scores together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None means 5 folds.
+    scoring : str or BoundedScore, default=None
+        As in `DPGridSearchCV`.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
+    n_jobs : int, default=None
+        Number of fits that run at a time.
+    accountant : PrivacyAccountant, default=None
+        Charged once, before the first fit, for all fits and scores. None charges nothing and
+        protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -278,15 +345,43 @@ def dp_learning_curve(
     sizes = np.asarray(train_sizes, dtype=float)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"train_sizes must be fractions in (0, 1], got {train_sizes!r}")
-    return _release_scores(estimator, X, y, sizes=sizes, **options)
+    return _release_scores(
+        estimator,
+        X,
+        y,
+        sizes=sizes,
+        epsilon=epsilon,
+        delta=delta,
+        cv=cv,
+        scoring=scoring,
+        groups=groups,
+        public_steps=public_steps,
+        n_jobs=n_jobs,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
-def _release_scores(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **options):
+def _release_scores(
+    estimator,
+    X,
+    y,
+    *,
+    grid=({},),
+    sizes=(1.0,),
+    is_curve=True,
+    epsilon,
+    delta,
+    cv,
+    scoring,
+    groups,
+    public_steps,
+    n_jobs,
+    accountant,
+    random_state,
+):
     """Return the noisy scores of all candidates, folds and fractions of the training rows."""
-    bound = signature(dp_cross_val_score).bind(estimator, X, y, **options)
-    bound.apply_defaults()
-    options = bound.arguments
-    result = DPScores(options["accountant"], options["random_state"])
+    result = DPScores(accountant, random_state)
     with PrivateFit(result) as fit:
         release = release_folds(
             result,
@@ -294,27 +389,32 @@ def _release_scores(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True,
             estimator,
             X,
             y,
-            epsilon=options["epsilon"],
-            delta=options["delta"],
-            cv=options["cv"],
-            scoring=options["scoring"],
-            groups=options["groups"],
-            public_steps=options["public_steps"],
-            n_jobs=options["n_jobs"],
+            epsilon=epsilon,
+            delta=delta,
+            cv=cv,
+            scoring=scoring,
+            groups=groups,
+            public_steps=public_steps,
+            n_jobs=n_jobs,
             grid=grid,
             sizes=sizes,
         )
         search = release.search
-        noisy = release.noisy
         if is_curve:
-            noisy = noisy.reshape(-1, release.n_folds)
+            noisy = release.noisy.reshape(-1, release.n_folds)
+            mean = noisy.mean(axis=-1)
+        else:
+            noisy = release.noisy
+            mean = float(noisy.mean())
         noise_std = search.noisy.deviation(search.released_together)
         fit.publish(
             search.plan(),
-            **release.statement,
+            public=release.public,
+            sampler=release.sampler,
+            stages=release.stages,
             scores_=noisy,
             noise_=float(noise_std),
-            mean_=noisy.mean(axis=-1) if is_curve else float(noisy.mean()),
+            mean_=mean,
             mean_noise_=float(noise_std / np.sqrt(noisy.shape[-1])),
         )
     return result

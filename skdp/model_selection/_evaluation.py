@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
+from skdp._fitting._release_context import run_charged
 from skdp._fitting._scored_models import check_scored
 from skdp.base import PrivateFit, raw_data_policy, terms_of
 from skdp.ledger import PrivacyAccountant
@@ -144,7 +145,7 @@ def dp_evaluate(
         publish_evaluation(
             fit,
             plan,
-            task.evaluate(plan.run(rows, source, **fit.run_params)),
+            task.evaluate(run_charged(fit, plan, rows, source)),
             public=(SIZES, "the model", known),
             sampler=UnitText(lambda unit: f"the scored {unit}s, once"),
         )
@@ -169,7 +170,9 @@ def read_scored_rows(model, X, y, task):
     return X, y
 
 
-def publish_evaluation(fit, plan, evaluation, *, fold_scores=None, fold_spread=None, **statement):
+def publish_evaluation(
+    fit, plan, evaluation, *, public, sampler, stages=None, fold_scores=None, fold_spread=None
+):
     """Set the attributes of the report of a private evaluation, and its privacy statement.
 
     Parameters
@@ -180,16 +183,18 @@ def publish_evaluation(fit, plan, evaluation, *, fold_scores=None, fold_spread=N
         The plan that was charged.
     evaluation : Evaluation
         The released scores, matrices and curves.
+    public, sampler, stages
+        Arguments of `PrivateFit.publish` for the privacy statement.
     fold_scores : dict of str to ndarray, default=None
         The released scores of each fold, by the name of the score; None without folds.
     fold_spread : dict of str to float, default=None
         The standard deviation of each score over the folds; None without folds.
-    **statement
-        Arguments of `PrivateFit.publish` for the privacy statement.
     """
     fit.publish(
         plan,
-        **statement,
+        public=public,
+        sampler=sampler,
+        stages=stages,
         scores_=evaluation.scores,
         baselines_=evaluation.baselines,
         _gains=evaluation.gains,

@@ -12,6 +12,7 @@ from skdp.model_selection._base_search import make_task
 from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._runs import SearchRun
+from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import Layout, Splits, make_splits, take_fraction
 from skdp.pipeline._selectable import check_selectable
 from skdp.utils._values import FrozenValue
@@ -47,14 +48,19 @@ class FoldRelease(FrozenValue):
         return self.search.task.score
 
     @property
-    def statement(self):
-        """Arguments of `PrivateFit.publish` for the privacy statement."""
-        return {
-            "public": self.search.task.public("the parameters"),
-            # The scores depend on the unpublished fits, so their stages are part of the release.
-            "stages": (*self.search.training_stages, *self.search.plan().stages),
-            "sampler": self.splits.describe(n_candidates=self.n_candidates),
-        }
+    def public(self):
+        """Descriptions of the facts that are assumed to be public."""
+        return self.search.task.public("the parameters")
+
+    @property
+    def stages(self):
+        """Stages of the unpublished fits, on which the scores depend, and of the scores."""
+        return (*self.search.training_stages, *self.search.plan().stages)
+
+    @property
+    def sampler(self):
+        """Description of the rows that the fits and the scores read."""
+        return self.splits.describe(n_candidates=self.n_candidates)
 
 
 def release_folds(
@@ -102,9 +108,9 @@ def release_folds(
     # Created after the rows were read, because `groups` sets the privacy unit.
     guarantee = fit.make_guarantee(epsilon, delta)
     splits = make_splits(cv, rows.n_units, rows.ids)
-    options = {}
+    make_score = default_score
     if make_score_of_folds is not None:
-        options["make_score"] = make_score_of_folds(rows, splits, guarantee)
+        make_score = make_score_of_folds(rows, splits, guarantee)
     task = make_task(
         estimator,
         grid,
@@ -113,7 +119,7 @@ def release_folds(
         accountant=report.accountant,
         scoring=scoring,
         public_steps=public_steps,
-        **options,
+        make_score=make_score,
     )
     train = []
     for fraction in sizes:
