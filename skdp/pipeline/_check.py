@@ -343,7 +343,9 @@ def describe_uncovered_steps(estimator):
             text = problem
         if step in declared_public:
             text = f"{REASONS[step.kind]}; the analyst declared what it learns public"
-        described_steps.append((name if step.name else "", text))
+        if not step.name:
+            name = ""
+        described_steps.append((name, text))
     return described_steps
 
 
@@ -457,7 +459,9 @@ def _of_cross_validator(step, steps):
     grid = step.params.get("param_grid", step.params.get("param_distributions"))
     if grid is None:
         return
-    tried = " ".join(name for part in (grid if isinstance(grid, list) else [grid]) for name in part)
+    if not isinstance(grid, list):
+        grid = [grid]
+    tried = " ".join(name for params in grid for name in params)
     for inside in private:
         name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
         if hasattr(inside.estimator, "transform") and name not in tried:

@@ -83,7 +83,9 @@ def _check_search(search, table):
         is_named = search.refit is False or callable(search.refit) or search.refit in names
         if not is_named:
             raise ValueError(f"refit={search.refit!r} is not one of the scores {names}, or False")
-    n_rows = None if table.y is None else len(table.y)
+    n_rows = None
+    if table.y is not None:
+        n_rows = len(table.y)
     smallest = getattr(search, "min_resources", None)
     counts_rows = getattr(search, "resource", None) == "n_samples"
     if counts_rows and n_rows and isinstance(smallest, Integral) and smallest > n_rows:

@@ -33,8 +33,11 @@ def check_container(container):
     else:
         _check_threshold(container)
         container._validate_params()
-        is_pipeline = isinstance(container, Pipeline)
-        parameter, others = ("steps", []) if is_pipeline else ("transformers", ["remainder"])
+        parameter = "transformers"
+        others = ["remainder"]
+        if isinstance(container, Pipeline):
+            parameter = "steps"
+            others = []
     parts = [part[:2] for part in getattr(container, parameter)]
     names = [name for name, _ in parts]
     _check_names(container, parameter, names)

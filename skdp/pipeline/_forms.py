@@ -189,18 +189,6 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     library = frame_library(container)
     name_prefixes = None
     known_names = ()
-    sparse = [form.is_sparse for form in forms]
-    if not any(is_sparse is not False for is_sparse in sparse):
-        is_sparse = False
-    elif sparse_threshold is None:
-        is_sparse = None
-        if True in sparse:
-            is_sparse = True
-    else:
-        # Otherwise, the density determines whether the output is sparse.
-        is_sparse = None
-        if sparse_threshold == 0:
-            is_sparse = False
     n_columns = None
     if all(form.n_columns is not None for form in forms):
         n_columns = sum(form.n_columns for form in forms)
@@ -238,12 +226,25 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         library=library,
         has_names=None,
         examples=examples,
-        is_sparse=is_sparse,
+        is_sparse=_joined_sparsity(forms, sparse_threshold),
         name_prefixes=name_prefixes,
         known_names=known_names,
         empty=None,
         holds_numbers=all(form.holds_numbers for form in forms),
     )
+
+
+def _joined_sparsity(forms, sparse_threshold):
+    """Return True if a container's output is sparse, False if it is dense, and None if unknown."""
+    if all(form.is_sparse is False for form in forms):
+        return False
+    if sparse_threshold is None and any(form.is_sparse for form in forms):
+        # A `FeatureUnion` returns a sparse matrix if the output of any part is sparse.
+        return True
+    if sparse_threshold == 0:
+        return False
+    # The sparsity of a part is unknown, or the density of the output determines its format.
+    return None
 
 
 def _weighted_forms(container, parts, forms):

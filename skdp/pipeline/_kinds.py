@@ -119,7 +119,9 @@ def judge_step(estimator):
         return declared, DECLARE
     if type(estimator) is FrozenEstimator:
         kind = _frozen_kind(estimator.estimator)
-        return kind, LOCAL if kind == "local" else FROZEN
+        if kind == "local":
+            return kind, LOCAL
+        return kind, FROZEN
     if of_skdp(estimator) and is_private(estimator):
         if get_tags(estimator).non_deterministic:
             return "local", LOCAL
@@ -159,8 +161,10 @@ def held(value):
             part = vars(part)
         if isinstance(part, np.ndarray) and part.dtype == object:
             part = part.ravel().tolist()
-        if isinstance(part, dict | list | tuple):
-            stack += part.values() if isinstance(part, dict) else part
+        if isinstance(part, dict):
+            part = [*part.values()]
+        if isinstance(part, list | tuple):
+            stack += part
     return list(filter(is_estimator, seen.values()))
 
 
@@ -190,9 +194,11 @@ def sparsity(estimator):
             return "dense"
         return inner_sparsity
     if of_skdp(estimator):
-        refuses = not get_tags(estimator).input_tags.sparse
-        makes_sparse = getattr(estimator, "_makes_sparse", False)
-        return "made" if makes_sparse else "refused" if refuses else "dense"
+        if getattr(estimator, "_makes_sparse", False):
+            return "made"
+        if not get_tags(estimator).input_tags.sparse:
+            return "refused"
+        return "dense"
     params = estimator.get_params(deep=False)
     sparse_output = params.get("sparse_output", params.get("sparse", False))
     if sparse_output is not False and sparse_output != "auto":

@@ -106,8 +106,10 @@ class PublicTable(FrozenValue):
         by_person = [config for config in terms if config.unit == "person"]
         if by_person:
             n_rows = _number_of_persons(groups, n_rows, by_person[0].missing_ids)
-        form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
-        if not hasattr(X, "shape"):
+        if hasattr(X, "shape"):
+            form = form_of_table(X)
+        else:
+            form = form_of_table(np.empty((0, shape[1])))
             form = replace(form, kinds=None, holds_numbers=False)
         form = replace(form, n_rows=n_rows, n_columns=shape[1] or None)
         return replace(table, form=form)

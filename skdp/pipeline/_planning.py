@@ -105,8 +105,10 @@ def planned_charge(
     shapes = dict.fromkeys((n_samples or n, n_features or d) for n, d in (*SHAPES, *lists))
     plans = []
     for n, d in shapes:
-        column_facts = columns or {"names": names_in(params, d)}
-        shape = TableShape(n_rows=n, n_columns=d, classes=classes, **column_facts)
+        facts = columns or {"names": names_in(params, d)}
+        names = facts.get("names")
+        kinds = facts.get("kinds")
+        shape = TableShape(n_rows=n, n_columns=d, classes=classes, names=names, kinds=kinds)
         try:
             plans.append(estimator.plan_fit(shape, guarantee))
         except ValueError:
@@ -152,7 +154,9 @@ def labels_of(params, classes=None):
             classes = [*weights, *map(_other_label, weights)]
         else:
             classes = [*weights]
-    return np.unique([0, 1] if classes is None else classes)
+    if classes is None:
+        classes = [0, 1]
+    return np.unique(classes)
 
 
 def _other_label(label):
@@ -229,7 +233,9 @@ class PipelinePlan(FrozenValue):
             budget = {"epsilon": epsilon * fraction}
             if has_delta:
                 budget["delta"] = delta * fraction / with_delta
-            yield step, budget if budget["epsilon"] > 0.0 else {}
+            if budget["epsilon"] <= 0.0:
+                budget = {}
+            yield step, budget
 
     def _charge(self, step, budget):
         """Return the `PlannedCharge` of a step with a budget."""
@@ -238,12 +244,20 @@ class PipelinePlan(FrozenValue):
             delta = step.params.get("delta") or 0.0
             return PlannedCharge(step.title, EMPTY_EVENT, step.params["epsilon"], delta)
         estimator = clone(step.estimator).set_params(**budget)
-        options = {"classes": self.classes, "terms": self.terms, "name": step.title}
-        options["holds_numbers"] = step.form.holds_numbers
+        columns = None
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
-            options["columns"] = self.columns
+            columns = self.columns
         try:
-            return planned_charge(estimator, self.n_samples, step.n_features, **options)
+            return planned_charge(
+                estimator,
+                self.n_samples,
+                step.n_features,
+                classes=self.classes,
+                terms=self.terms,
+                name=step.title,
+                columns=columns,
+                holds_numbers=step.form.holds_numbers,
+            )
         except ValueError as error:
             raise ValueError(step_message(step.title, error)) from error
 

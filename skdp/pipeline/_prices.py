@@ -65,7 +65,11 @@ def price_steps(priced, n_samples):
     first = next((accountant for accountant in charged if accountant is not None), None)
     prices = {}
     for step, accountant in zip(priced, charged, strict=True):
-        terms = terms_of(first if accountant is None else accountant)
+        if accountant is None:
+            # The step is priced as if it had the accountant of another step.
+            terms = terms_of(first)
+        else:
+            terms = terms_of(accountant)
         terms_of_fit = terms
         if hasattr(accountant, "planned"):
             terms_of_fit = terms.per_row
@@ -125,8 +129,10 @@ def total_price(prices):
     joint = epsilon
     units = {(part.terms.relation, part.terms.max_rows) for part in parts}
     # A single round of a reservation costs what was planned. Different units have no joint cost.
-    rounds = [part.fits if isinstance(part.accountant, Reservation) else None for part in parts]
-    if epsilon > 0.0 and len(units) == 1 and rounds != [1]:
+    is_round = (
+        len(parts) == 1 and parts[0].fits == 1 and isinstance(parts[0].accountant, Reservation)
+    )
+    if epsilon > 0.0 and len(units) == 1 and not is_round:
         relation, max_rows = units.pop()
         total_event = Composed(tuple(part.event * part.fits for part in parts))
         joint = min(joint, get_epsilon(total_event, delta, relation=relation, group_size=max_rows))

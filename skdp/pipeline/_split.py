@@ -329,8 +329,11 @@ def tabular_pipeline(
     model.set_params(**params)
     model_params = model.get_params(deep=False)
     set_here: dict[str, object] = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
+    declared_bounds = bounds
+    if is_auto(bounds):
+        declared_bounds = None
     optional = {
-        "bounds": None if is_auto(bounds) else bounds,
+        "bounds": declared_bounds,
         "target_bounds": target_bounds,
         "accountant": accountant,
         "random_state": random_state,
@@ -341,11 +344,10 @@ def tabular_pipeline(
     guarantee_of(model)
     if isinstance(model, RawTableModel):
         return with_checked_fits(make_pipeline(model))
-    moments = model_params.get("mechanism") == "sufficient_statistics"
+    numeric: Literal["scaled", "bins"] = "bins"
+    if model_params.get("mechanism") == "sufficient_statistics":
+        numeric = "scaled"
     front = DPTableVectorizer(
-        bounds=bounds,
-        categories=categories,
-        numeric="scaled" if moments else "bins",
-        random_state=random_state,
+        bounds=bounds, categories=categories, numeric=numeric, random_state=random_state
     )
     return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)

@@ -226,12 +226,13 @@ def _with_private_number_of_rows(steps):
     """
     behind = {name for step in steps if step.hides_number_of_rows for name in step.before}
     learns_nothing = ("stateless", "declared", "frozen")
-    return [
-        replace(step, kind="not_row_wise")
-        if step.kind in learns_nothing and step.name in behind and not is_row_wise(step.estimator)
-        else step
-        for step in steps
-    ]
+    result = []
+    for step in steps:
+        is_behind = step.kind in learns_nothing and step.name in behind
+        if is_behind and not is_row_wise(step.estimator):
+            step = replace(step, kind="not_row_wise")
+        result.append(step)
+    return result
 
 
 def _walk(estimator, place, walk):
@@ -274,8 +275,10 @@ def _walk_pipeline(pipe, place, walk):
         fits = None
     after = place
     for part, inner in pipe.steps:
-        changes = {"before": after.before, "form": after.form, "is_series": after.is_series}
-        after = _walk(inner, place.inside(part, **changes, fits=fits), walk)
+        inside = place.inside(
+            part, before=after.before, form=after.form, is_series=after.is_series, fits=fits
+        )
+        after = _walk(inner, inside, walk)
     return after
 
 
@@ -325,9 +328,10 @@ def _walk_skrub_container(container, place, walk):
     is_by_column = hasattr(sys.modules.get("skrub"), "ApplyToFrame")
     if type(container).__name__ == "ApplyToCols" and is_by_column:
         is_sure = False
-    inside = place.inside(
-        "transformer", columns=str(cols), fits=place.fits if is_sure else None, form=UNKNOWN_FORM
-    )
+    fits = None
+    if is_sure:
+        fits = place.fits
+    inside = place.inside("transformer", columns=str(cols), fits=fits, form=UNKNOWN_FORM)
     first = len(walk.steps)
     _walk(container.transformer, inside, walk)
     before = (*place.before, *(step.name for step in walk.steps[first:]), place.name)
@@ -508,8 +512,7 @@ def _of_columns(transformer, place):
         words = _column_words(columns)
         form = place.form.take(places)
         is_series = isinstance(columns, str | Integral)
-        changes = {"columns": words, "fits": fits, "form": form, "is_series": is_series}
-        yield inner, place.inside(part, **changes)
+        yield inner, place.inside(part, columns=words, fits=fits, form=form, is_series=is_series)
     # A name and a position may refer to the same column.
     if selected is None or len({isinstance(chosen, str) for chosen in selected}) > 1:
         width = None
@@ -521,8 +524,8 @@ def _of_columns(transformer, place):
         if n_remaining is None:
             fits = None
         form = _rest_of(place.form, selected, n_remaining)
-        changes = {"columns": REMAINDER, "fits": fits, "form": form, "is_series": False}
-        yield transformer.remainder, place.inside("remainder", **changes)
+        inside = place.inside("remainder", columns=REMAINDER, fits=fits, form=form, is_series=False)
+        yield transformer.remainder, inside
 
 
 def _rest_of(form, selected, n_left):
@@ -675,9 +678,11 @@ def _check_resolved(columns, form):
     ValueError
         If scikit-learn would raise an error.
     """
-    is_single = isinstance(columns, str | Integral) and not isinstance(columns, bool)
+    selected = columns
+    if isinstance(columns, str | Integral) and not isinstance(columns, bool):
+        selected = [columns]
     reader = FunctionTransformer(np.asarray).set_output(transform="default")
-    transformer = ColumnTransformer([("part", reader, [columns] if is_single else columns)])
+    transformer = ColumnTransformer([("part", reader, selected)])
     try:
         row = transformer.set_output(transform="default").fit_transform(_row_of_positions(form))
     except Exception as error:
@@ -741,7 +746,9 @@ def _selected(selector, form):
 
 def _position(name, names):
     if name not in names:
-        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        shown = ", ".join(map(repr, names[:8]))
+        if len(names) > 8:
+            shown += ", ..."
         raise ValueError(f"column {name!r} is selected, but the table has {shown}")
     return names.index(name)
 
@@ -784,4 +791,7 @@ def _column_words(columns):
     values = _values_of(columns)
     if not values:
         return "columns of an empty list"
-    return "columns " + ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
+    words = ", ".join(map(str, values[:6]))
+    if len(values) > 6:
+        words += ", ..."
+    return f"columns {words}"

@@ -70,8 +70,10 @@ def check_on_templates(step, form):
         if len(kinds) == 1:
             kinds = kinds * width
         table = made_up_rows(kinds, step, form.examples)
+        if is_sparse and table.dtype.kind == "f":
+            table = csr_array(table)
         try:
-            _try(step, csr_array(table) if is_sparse and table.dtype.kind == "f" else table)
+            _try(step, table)
             return
         except REFUSALS as error:
             # The first width occurs in the parameters, so the error for it is the most helpful one.
@@ -112,8 +114,10 @@ def check_on_synthetic_rows(step, form, n_rows):
 def _n_cells(step, width, width_out):
     """Return the number of cells of the largest table or matrix that a synthetic table needs."""
     # Projections draw a matrix.
-    n_rows = max(N_ROWS, getattr(step, "n_components", 0))
-    return n_rows * max(width, width_out if n_rows == N_ROWS else 0)
+    n_components = getattr(step, "n_components", 0)
+    if n_components > N_ROWS:
+        return n_components * width
+    return N_ROWS * max(width, width_out)
 
 
 def _can_be_tried(step, form):

@@ -222,15 +222,17 @@ def _make_ratio_to_target(planned, excess_loss, error, public):
         raise ValueError(f"the target must be positive and finite, got {target}")
 
     def ratio_to_target(n_rows, epsilon=None):
-        params = {}
-        if epsilon is not None:
-            params["epsilon"] = epsilon
         if is_model:
-            model = clone(planned).set_params(**params)
+            model = clone(planned)
+            if epsilon is not None:
+                model.set_params(epsilon=epsilon)
             expected = model.expected_excess_loss(n_rows, **public)
         else:
             name = getattr(planned, "__name__", planned).removeprefix("dp_")
-            expected = expected_error(name, n_rows, **public | params)
+            params = dict(public)
+            if epsilon is not None:
+                params["epsilon"] = epsilon
+            expected = expected_error(name, n_rows, **params)
         return float(np.max(expected / target))
 
     return ratio_to_target
