@@ -196,8 +196,11 @@ class NumericCells(FrozenValue):
     def can_hold_values(self):
         """For each equal cell, True if it contains a value within the bounds."""
         low, high = self.bounds
-        starts = self.equal_edges[:-1]
-        return starts + (0.5 * self.step if self.has_value_cells else 0.0) <= high
+        smallest = self.equal_edges[:-1]
+        if self.has_value_cells:
+            # The edges are half a step away from the values.
+            smallest = smallest + 0.5 * self.step
+        return smallest <= high
 
     def queries(self, counts):
         """Return the released counts: those of the levels, the atoms and missing values."""

@@ -227,9 +227,23 @@ def check_constraint_kinds(constraints, columns, names):
                     )
 
 
+def _options(value):
+    """Return the values in a tuple, or a single value, as a tuple."""
+    if isinstance(value, tuple):
+        return value
+    return (value,)
+
+
+def _ends(value):
+    """Return the ends of a range; a single value is both ends."""
+    if isinstance(value, tuple):
+        return value
+    return value, value
+
+
 def _is_value_of(column, value):
     """Return True if a value, range or tuple of categories suits a column."""
-    options = value if isinstance(value, tuple) else (value,)
+    options = _options(value)
     if column.is_categorical:
         if column.domain is None:
             return True
@@ -255,11 +269,9 @@ def _is_value_of(column, value):
 def matches(values, value):
     """Return, for each value of a column, whether it equals a value or is in a range."""
     if values.dtype.kind == "O":
-        options = value
-        if not isinstance(value, tuple):
-            options = (value,)
+        options = _options(value)
         return np.array([any(v == option for option in options) for v in values.tolist()])
-    low, high = value if isinstance(value, tuple) else (value, value)
+    low, high = _ends(value)
     if values.dtype.kind in "mM":
         convert = np.timedelta64
         if values.dtype.kind == "M":
@@ -275,7 +287,7 @@ def _groups_within(column, value):
     if grid.is_categorical:
         is_within = np.append(matches(objects(grid.categories.tolist()), value), [False, False])
     elif grid.kind == "number":
-        low, high = value if isinstance(value, tuple) else (value, value)
+        low, high = _ends(value)
         starts = grid.equal_edges[:-1]
         ends = grid.equal_edges[1:]
         if grid.has_value_cells:

@@ -193,13 +193,20 @@ def evaluate_synthetic(
             trained = _train(grids, modeled.index(position), synthetic, estimator, random_state)
             metric, score = trained.score(test, epsilon, accountant, random_state)
     return SyntheticEvaluation(
-        released_distance=float(np.mean(tables)) if tables else 0.0,
-        noise_distance=float(np.mean(noise)) if noise else 0.0,
+        released_distance=_mean_or_zero(tables),
+        noise_distance=_mean_or_zero(noise),
         distances=distances,
         score=score,
         metric=metric,
         is_private=epsilon is not None,
     )
+
+
+def _mean_or_zero(values):
+    """Return the mean of values; 0 if there are none."""
+    if not values:
+        return 0.0
+    return float(np.mean(values))
 
 
 def _check_names(synthesizer, X):
@@ -263,29 +270,45 @@ class _TrainedModel(FrozenValue):
             predicted = self.model.predict(features)
             if epsilon is None:
                 return "r2", float(r2_score(y, predicted))
-            options = _private_options(epsilon, accountant, random_state)
-            return "r2", float(dp_r2_score(y, predicted, target_bounds=self.bounds, **options))
+            score = dp_r2_score(
+                y,
+                predicted,
+                target_bounds=self.bounds,
+                epsilon=epsilon,
+                accountant=accountant,
+                random_state=random_state,
+            )
+            return "r2", float(score)
         classes = self.model.classes_
-        options = _private_options(epsilon, accountant, random_state)
         if len(classes) == 2:
             probabilities = self.model.predict_proba(features)[:, 1]
             is_positive = (y == classes[1]).astype(int)
             if epsilon is None:
                 return "roc_auc", float(roc_auc_score(is_positive, probabilities))
-            return "roc_auc", float(
-                dp_roc_auc_score(is_positive, probabilities, classes=[0, 1], **options)
+            score = dp_roc_auc_score(
+                is_positive,
+                probabilities,
+                classes=[0, 1],
+                epsilon=epsilon,
+                accountant=accountant,
+                random_state=random_state,
             )
+            return "roc_auc", float(score)
         predicted = self.model.predict(features)
         if epsilon is None:
             return "accuracy", float(accuracy_score(y, predicted))
         is_right = (y == predicted).astype(int)
         ones = np.ones(len(y), dtype=int)
         # The classes are passed, so no error reveals that a model is always right.
-        return "accuracy", float(dp_accuracy_score(is_right, ones, classes=[0, 1], **options))
-
-
-def _private_options(epsilon, accountant, random_state):
-    return {"epsilon": epsilon, "accountant": accountant, "random_state": random_state}
+        score = dp_accuracy_score(
+            is_right,
+            ones,
+            classes=[0, 1],
+            epsilon=epsilon,
+            accountant=accountant,
+            random_state=random_state,
+        )
+        return "accuracy", float(score)
 
 
 def _train(grids, target, synthetic, estimator, random_state):

@@ -46,8 +46,10 @@ def candidate_pairs(n_columns, targets, required):
     pairs = []
     for j in range(n_columns):
         for k in range(j + 1, n_columns):
-            is_first = (j, k) in required or j in targets or k in targets
-            pairs.append((0 if is_first else k - j, j, k))
+            distance = k - j
+            if (j, k) in required or j in targets or k in targets:
+                distance = 0
+            pairs.append((distance, j, k))
     pairs.sort()
     n_required = sum(distance == 0 for distance, _, _ in pairs)
     return sorted((j, k) for _, j, k in pairs[: max(MAX_CANDIDATES, n_required)])

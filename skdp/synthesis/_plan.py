@@ -432,8 +432,9 @@ class SynthesisFit(ColumnsFit):
         grouped = [group_cells(c, n_bins, m) for c, m in zip(columns, min_counts, strict=True)]
         while True:
             sizes = [column.n_groups for column in grouped]
-            is_too_large = sum(sizes[j] * sizes[k] for j, k in self.pairs) > MAX_PAIR_CELLS
-            members = range(len(sizes)) if is_too_large else ()
+            members = ()
+            if sum(sizes[j] * sizes[k] for j, k in self.pairs) > MAX_PAIR_CELLS:
+                members = range(len(sizes))
             for subset in self.required:
                 if math.prod(sizes[j] for j in subset) > MAX_TABLE_CELLS:
                     members = subset

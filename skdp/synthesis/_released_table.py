@@ -140,7 +140,7 @@ def _number_text(grid, number):
         if abs(number) < 1e6:
             return f"{number:.6g}"
         return f"{number:,.0f}"
-    times = days_as_times(np.array([number]), "M8" if grid.kind == "date" else "m8")
+    times = days_as_times(np.array([number]), grid.kind)
     if grid.kind == "date":
         return str(times[0].astype("M8[s]")).removesuffix("T00:00:00")
     return f"{number:.6g} days"

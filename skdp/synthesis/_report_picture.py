@@ -78,7 +78,8 @@ def _column_panel(column):
     name = html_text(column["name"])
     if column["is_categorical"]:
         caption = ", ".join(column["groups"][i] for i in places[:2])
-        caption += ", ..." if len(places) > 2 else ""
+        if len(places) > 2:
+            caption += ", ..."
     else:
         caption = f"{column['groups'][0]}, ..., {column['groups'][-1]}"
     return (

@@ -98,12 +98,9 @@ class TableForm(FrozenValue):
             return cls(library=library, names=None, types=[dtype] * n_columns, kinds=kinds)
         types = [_without_labels(dtype) for dtype in types_of(meta)]
         library = type(meta).__module__.partition(".")[0]
-        return cls(
-            library=library if library in ("polars", "pyarrow") else "pandas",
-            names=names_of(meta),
-            types=types,
-            kinds=container_kinds(meta),
-        )
+        if library not in ("polars", "pyarrow"):
+            library = "pandas"
+        return cls(library=library, names=names_of(meta), types=types, kinds=container_kinds(meta))
 
     def can_be_missing(self, j):
         """Return True if the type of a column can hold missing values."""
@@ -308,9 +305,11 @@ def _number_type(dtype):
     """Return NumPy's type of a column of numbers, or None for decimals."""
     number_type = number_type_of(dtype)
     name = str(dtype).lower()
-    if number_type is None and name.startswith(("int", "uint")):
-        # Wider integers, such as polars' Int128.
-        return np.dtype(np.int64 if name.startswith("int") else np.uint64)
+    # Wider integers, such as polars' Int128.
+    if number_type is None and name.startswith("int"):
+        return np.dtype(np.int64)
+    if number_type is None and name.startswith("uint"):
+        return np.dtype(np.uint64)
     return number_type
 
 
@@ -350,9 +349,13 @@ def _pandas_series(values, dtype, labels):
     if zone is not None and values.dtype.kind == "M":
         return pd.Series(values).dt.tz_localize("UTC").astype(dtype)
     if values.dtype.kind == "f" and "int" in str(dtype).lower():
-        integer_type = "UInt64" if "uint" in str(dtype).lower() else "Int64"
+        integer_type = "Int64"
+        if "uint" in str(dtype).lower():
+            integer_type = "UInt64"
         values = pd.array(_without_nan(values, is_integer=True), dtype=integer_type)
-    return pd.Series(pd.array(values) if values.dtype.kind == "O" else values).astype(dtype)
+    if values.dtype.kind == "O":
+        values = pd.array(values)
+    return pd.Series(values).astype(dtype)
 
 
 def _without_nan(values, *, is_integer):
@@ -423,15 +426,18 @@ def _as_objects(values):
     return objects(values.tolist())
 
 
-def days_as_times(days, code):
-    """Return days as NumPy dates ("M8") or durations ("m8") in microseconds.
+def days_as_times(days, kind):
+    """Return days as NumPy dates or durations in microseconds.
 
     Parameters
     ----------
     days : ndarray of float
         Days, since 1970 for dates; NaN for missing values.
-    code : {"M8", "m8"}
+    kind : {"date", "duration"}
     """
+    code = "m8"
+    if kind == "date":
+        code = "M8"
     microseconds = np.rint(np.nan_to_num(days) * MICROSECONDS_PER_DAY)
     microseconds = np.clip(microseconds, -MAX_MICROSECONDS, MAX_MICROSECONDS).astype(np.int64)
     times = microseconds.view(f"{code}[us]")

@@ -293,13 +293,12 @@ class DPTableSynthesizer(TableEstimator):
                 raise ValueError(
                     f"{parameter} names a column in same_as: name the column that it is a copy of"
                 )
-        steps = [0.0 if form is None else form.step(j) for j in range(n_columns)]
-        value_ranges = [
-            (-np.inf, np.inf)
-            if form is None
-            else form.value_range(j, has_bounds=columns[j].domain is not None)
-            for j in range(n_columns)
-        ]
+        steps = [0.0] * n_columns
+        value_ranges = [(-np.inf, np.inf)] * n_columns
+        if form is not None:
+            for j, column in enumerate(columns):
+                steps[j] = form.step(j)
+                value_ranges[j] = form.value_range(j, has_bounds=column.domain is not None)
         for j, step in constraints.steps.items():
             steps[j] = max(step, steps[j])
         fit = SynthesisFit(
@@ -510,7 +509,9 @@ class DPTableSynthesizer(TableEstimator):
         measured = [set(table.columns) for table in self.tables_]
         facts = []
         for pair, score in zip(self.pairs_, self.scores_, strict=True):
-            columns = pair if names is None else tuple(names[j] for j in pair)
+            columns = pair
+            if names is not None:
+                columns = tuple(names[j] for j in pair)
             facts.append(
                 {
                     "columns": columns,
@@ -605,7 +606,7 @@ def values_of_range(column):
     values = np.array(column.domain or (0.0, 1.0))
     if column.kind == "number":
         return values
-    return days_as_times(values, "M8" if column.kind == "date" else "m8")
+    return days_as_times(values, column.kind)
 
 
 def check_copied_types(form, columns, copies, names):
@@ -622,9 +623,11 @@ def check_copied_types(form, columns, copies, names):
     for j, copied in copies.items():
         source = columns[copied.source]
         if source.is_categorical:
-            values = objects([] if source.domain is None else source.domain.tolist())
-            if copied.mapping is not None and source.domain is None:
-                values = objects(list(copied.mapping))
+            if source.domain is not None:
+                values = objects(source.domain.tolist())
+            else:
+                # Without declared categories, the keys of the mapping are the known values.
+                values = objects(list(copied.mapping or ()))
         else:
             values = values_of_range(source)
         if copied.mapping is not None and not source.is_categorical:

@@ -28,12 +28,14 @@ def cell_values(grid, cells, rng):
             labels[-2:] = [0, 0]
         elif not (labels[:-2] or grid.can_be_text):
             # No category was found, and the column's type does not hold the text "other".
-            labels[-2] = None if grid.can_be_missing else 0
+            labels[-2] = 0
+            if grid.can_be_missing:
+                labels[-2] = None
         return objects(labels)[cells]
     numbers = _numbers(grid, cells, rng)
     if grid.kind == "number":
         return numbers
-    return days_as_times(numbers, "M8" if grid.kind == "date" else "m8")
+    return days_as_times(numbers, grid.kind)
 
 
 def placeholder(categories):
