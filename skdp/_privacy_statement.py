@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from skdp.mechanisms._stages import joined_calls, sampler_of
-from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._documents import PrintedDocument, Section, count_of
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._types import Relation
 from skdp.utils._units import for_unit
@@ -232,9 +232,14 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             sensitivity += OF_ONE_RECORD[self.relation]
         if self._is_of_group():
             # The noise is calibrated to one row, with a smaller epsilon than that of the group.
-            sensitivity += f"; {COST_OF_GROUP}" if is_of_records else OF_ONE_ROW
-            noise_multiplier += OF_ONE_ROW if noise_multiplier else ""
-            stages += f"; {NOISE_OF_ONE_ROW}" if stages else ""
+            if is_of_records:
+                sensitivity += f"; {COST_OF_GROUP}"
+            else:
+                sensitivity += OF_ONE_ROW
+            if noise_multiplier:
+                noise_multiplier += OF_ONE_ROW
+            if stages:
+                stages += f"; {NOISE_OF_ONE_ROW}"
         texts = {
             "estimator": self.estimator,
             "epsilon": format_rounded_up(self.epsilon),
@@ -280,7 +285,12 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     def _describe_datasets(self):
         if len({call.dataset for call in self.calls}) < 2:
             return self.dataset
-        places = [(call, repr(call.dataset) if call.dataset else "none") for call in self.calls]
+        places = []
+        for call in self.calls:
+            place = "none"
+            if call.dataset:
+                place = repr(call.dataset)
+            places.append((call, place))
         return _label_calls(places)
 
     def _describe_record(self):
@@ -386,9 +396,12 @@ def _composition_of_calls(calls, rule):
     # The text on a plan names the cost of a single call.
     if len(texts) == 1 and not texts[0].startswith(PART_OF_PLAN):
         return texts[0]
-    places = [
-        (call, "in no ledger" if call.composition == "none" else call.composition) for call in calls
-    ]
+    places = []
+    for call in calls:
+        composition = call.composition
+        if composition == "none":
+            composition = "in no ledger"
+        places.append((call, composition))
     return f"{rule}, over the calls; {_label_calls(places)}"
 
 
@@ -445,9 +458,7 @@ def _join_with_counts(texts):
     counts = Counter(texts)
     if len(counts) == 1:
         return texts[0]
-    return "; ".join(
-        f"{count} call{'s' if count > 1 else ''}: {text}" for text, count in counts.items()
-    )
+    return "; ".join(f"{count_of(count, 'call')}: {text}" for text, count in counts.items())
 
 
 def _sampler_of_calls(calls, stages, unit):

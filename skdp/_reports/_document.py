@@ -279,7 +279,10 @@ class PrivacyReport(FrozenValue):
         for budget in self.budgets:
             yield budget.section(f"Budget and ledger of {budget.dataset!r}")
         yield Section("Assumptions", notes=ASSUMPTIONS)
-        yield Section("Audit", notes=(AUDITED if self.audits else NO_AUDIT,))
+        if self.audits:
+            yield Section("Audit", notes=(AUDITED,))
+        else:
+            yield Section("Audit", notes=(NO_AUDIT,))
         yield from (audit.section() for audit in self.audits)
         origin = (("made", self.made), ("by", f"skdp {self.version}"))
         yield Section("About this document", origin, notes=(SOURCES,))

@@ -42,16 +42,19 @@ def wrapped_estimators(estimator, outer=()):
     # The statement of a private model covers its inner estimators. Only the model that a search
     # published has a separate statement.
     is_private = hasattr(estimator, "privacy_")
+    attributes = WRAPPED_ESTIMATORS
+    if is_private:
+        attributes = (BEST_ESTIMATOR,)
     nested = []
-    for attribute in (BEST_ESTIMATOR,) if is_private else WRAPPED_ESTIMATORS:
+    for attribute in attributes:
         value = getattr(estimator, attribute, None)
         if isinstance(value, list | tuple | np.ndarray):
             values = value
         else:
             values = [value]
-        for index, item in enumerate(values):
+        for name, item in _numbered(attribute, values):
             if hasattr(item, "get_params"):
-                nested.append((f"{attribute}{index}" if len(values) > 1 else attribute, item))
+                nested.append((name, item))
     if is_private or steps_of(estimator) or not hasattr(estimator, "__dict__"):
         return nested
     seen = {id(item) for _, item in nested} | {id(item) for item in outer} | {id(estimator)}
@@ -106,12 +109,8 @@ def private_prototypes(estimator, outer):
     if isinstance(estimator, FrozenEstimator) or any(estimator is other for other in outer):
         return
     for value in estimator.get_params(deep=False).values():
-        if isinstance(value, list | tuple):
-            entries = value
-        else:
-            entries = [value]
-        for entry in entries:
-            for part in entry if isinstance(entry, list | tuple) else [entry]:
+        for entry in _as_sequence(value):
+            for part in _as_sequence(entry):
                 if not hasattr(part, "get_params") or isinstance(part, type):
                     continue
                 params = part.get_params(deep=False)
@@ -119,6 +118,20 @@ def private_prototypes(estimator, outer):
                     yield part
                 else:
                     yield from private_prototypes(part, (*outer, estimator))
+
+
+def _as_sequence(value):
+    """Return a list or tuple unchanged, and another value as a list of one."""
+    if isinstance(value, list | tuple):
+        return value
+    return [value]
+
+
+def _numbered(name, values):
+    """Return values with their names, which contain a number if there are several values."""
+    if len(values) == 1:
+        return [(name, values[0])]
+    return [(f"{name}{i}", value) for i, value in enumerate(values)]
 
 
 def _models_within(value, name, seen, outer, depth=0):
@@ -148,7 +161,7 @@ def _models_within(value, name, seen, outer, depth=0):
             yield name, value
         return
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
-        entries = [(f"{name}{i}" if len(value) > 1 else name, v) for i, v in enumerate(value)]
+        entries = _numbered(name, value)
     elif isinstance(value, dict):
         entries = [(f"{name}[{key!r}]", entry) for key, entry in value.items()]
     elif type(value).__module__.partition(".")[0] in PACKAGES_WITHOUT_MODELS:

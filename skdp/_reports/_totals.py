@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from skdp._reports._document import Total
 from skdp.ledger._report import describe_composition
 from skdp.ledger._state import LedgerConfig, composed_price
+from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
@@ -292,15 +293,15 @@ def _headline(parts, description):
             of = description
         else:
             of = parts[0].describe()
-        return [_renamed(parts[0].cost, of)]
+        return [replace(parts[0].cost, of=of)]
     if len(units) > 1:
         reason = (
             f"no single total: {_describe_places(parts)}, whose relations or privacy units differ"
         )
         return [
-            _renamed(
+            replace(
                 part.cost,
-                f"{part.describe()} alone (no single total: {_describe_places(parts)})",
+                of=f"{part.describe()} alone (no single total: {_describe_places(parts)})",
                 composition=f"{part.cost.composition}; {reason}",
             )
             for part in parts
@@ -335,7 +336,7 @@ def _describe_places(parts):
     n_ledgers = sum(bool(part.cost.dataset) for part in parts)
     texts = []
     if n_ledgers:
-        texts = [f"{n_ledgers} ledger{'s' if n_ledgers > 1 else ''}"]
+        texts = [count_of(n_ledgers, "ledger")]
     if any(part.has_unread_ledger for part in parts):
         texts.append("releases in a ledger that is not in this report")
     if any(not part.cost.dataset and not part.has_unread_ledger for part in parts):
@@ -362,9 +363,9 @@ def _joined_by_root(parts, budgets):
             part.neighbors += other.neighbors
             part.missing += other.missing
         costs = [member.cost for member, _ in members]
-        part.cost = _renamed(
+        part.cost = replace(
             part.cost,
-            "",
+            of="",
             epsilon=math.fsum(cost.epsilon for cost in costs),
             delta=math.fsum(cost.delta for cost in costs),
             n_charges=sum(cost.n_charges for cost in costs),
@@ -373,10 +374,6 @@ def _joined_by_root(parts, budgets):
         )
         result.append(part)
     return result
-
-
-def _renamed(cost, of, **changes):
-    return replace(cost, of=of, **changes)
 
 
 def _split_by_ledger(releases, budgets):
@@ -508,12 +505,15 @@ def _unrecorded_part(unit_key, entries):
             n_group_charges *= wrapper.n_fits
         costs += group_costs
         n_charges += n_group_charges
+    composition = "basic"
+    if has_plans:
+        composition = "basic, each split budget as the plan that it is"
     part.cost = Total(
         of="",
         epsilon=math.fsum(epsilon for epsilon, _ in costs),
         delta=math.fsum(delta for _, delta in costs),
         neighbors=f"{relation}: {common_neighbors(part.neighbors)}",
-        composition="basic, each split budget as the plan that it is" if has_plans else "basic",
+        composition=composition,
         dataset="",
         head_hash="",
         n_charges=n_charges,

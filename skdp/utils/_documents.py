@@ -23,6 +23,13 @@ def escape_control(text):
     return "".join(characters)
 
 
+def count_of(number, noun):
+    """Return a number with its noun, in the plural unless the number is 1."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}s"
+
+
 class TextWithBar(str):
     """A number as text, to which HTML adds a bar."""
 
