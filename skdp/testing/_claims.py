@@ -442,8 +442,10 @@ def check_declared_bounds(case):
     clipped = np.clip(outside, low, high)
 
     def are_equal(bounds):
-        params = {"bounds": bounds, "epsilon": LOW_NOISE_EPSILON, "random_state": 0}
-        values, _ = as_matrix([observe(case.fit(X, **params)) for X in (outside, clipped)])
+        fits = []
+        for X in (outside, clipped):
+            fits.append(case.fit(X, bounds=bounds, epsilon=LOW_NOISE_EPSILON, random_state=0))
+        values, _ = as_matrix([observe(fitted) for fitted in fits])
         return np.array_equal(*values)
 
     with ignore_seed_warnings():
