@@ -329,16 +329,14 @@ def tabular_pipeline(
     model.set_params(**params)
     model_params = model.get_params(deep=False)
     set_here: dict[str, object] = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
-    declared_bounds = bounds
-    if is_auto(bounds):
-        declared_bounds = None
-    optional = {
-        "bounds": declared_bounds,
+    optional: dict[str, object] = {
         "target_bounds": target_bounds,
         "accountant": accountant,
         "random_state": random_state,
         "categories": categories,
     }
+    if not is_auto(bounds):
+        optional["bounds"] = bounds
     set_here |= {name: value for name, value in optional.items() if value is not None}
     model.set_params(**{name: value for name, value in set_here.items() if name in model_params})
     guarantee_of(model)
