@@ -303,8 +303,10 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
 
     def __sklearn_tags__(self):
         # scikit-learn's tools read the tags just before they read folds from a generator. They also
-        # read the tags of frozen estimators.
-        if is_judged_before_copies(self, is_fitted=hasattr(self, "privacy_")):
+        # read the tags of frozen estimators. The fit itself reads them, too: the tools around it
+        # were judged when it began.
+        is_fitted = hasattr(self, "privacy_")
+        if not is_inside_release() and is_judged_before_copies(self, is_fitted=is_fitted):
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
 

@@ -209,6 +209,37 @@ class CallStack:
         return self.public_name(outer[-1])
 
 
+def is_outside_of_tools(frame):
+    """Return True if a call is surely outside of tools and of methods that fit estimators.
+
+    Most fits are called from a script or a notebook, and the check of callers finds nothing there.
+    One pass over the names of the calls shows this, without reading their variables. If in doubt,
+    the result is False, and the calls must be examined; see `read_stack` and
+    `check_members_around`.
+    """
+    has_caller = False
+    while frame is not None:
+        code = frame.f_code
+        module = module_of(frame)
+        if is_known(module) or module in CONTAINERS or module == TARGETS or module in TASK_MODULES:
+            return False
+        if passes_on(module):
+            # A fit of scikit-learn, such as `fit_transform`, may have members.
+            may_be_tool = code.co_name in FITS and not module.startswith("skdp.")
+        elif code.co_varnames[:1] == ("self",):
+            may_be_tool = code.co_name in FITS or _calls_fit(code)
+        else:
+            may_be_tool = False
+        if not has_caller and not passes_on(module):
+            # If the caller of skdp is in an installed package, this package is an unknown tool.
+            has_caller = True
+            may_be_tool = may_be_tool or is_in_folder_of_packages(code.co_filename)
+        if may_be_tool:
+            return False
+        frame = frame.f_back
+    return True
+
+
 def read_stack(frame):
     """Return the `CallStack` of a frame, with the calls in other threads that wait for it."""
     stack = _read_thread(frame)
@@ -362,9 +393,14 @@ def is_installed(frame):
     return is_in_package(frame.f_code.co_filename, frame.f_globals)
 
 
+def is_in_folder_of_packages(path):
+    """Return True for a file in a folder of installed packages, which may use skdp themselves."""
+    return any(folder in path for folder in INSTALLED)
+
+
 def is_in_package(path, names):
     """Return True for a file of an installed package whose global names are not skdp's."""
-    if not any(folder in path for folder in INSTALLED):
+    if not is_in_folder_of_packages(path):
         return False
     return not any(map(_is_of_skdp, list(names.values())))
 

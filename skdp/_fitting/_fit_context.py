@@ -1,5 +1,6 @@
 """Context of one private fit: read, charge, run, publish; see `skdp.base`."""
 
+import sys
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,6 +14,7 @@ from skdp._data._lengths import check_lengths, computed_column, opened_table
 from skdp._data._output import check_output_setting
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._fitting._arguments import forget_fitted
+from skdp._fitting._call_stack import is_outside_of_tools
 from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import report_declared_identifiers
 from skdp._fitting._fit_progress import FitProgress
@@ -172,7 +174,11 @@ class PrivateFit(PrivateRelease):
 
     def _check_callers(self):
         # The tools around an outer release were checked when that release began.
-        if not (is_inside_release() or isinstance(self._accountant, Allowance)):
+        if is_inside_release() or isinstance(self._accountant, Allowance):
+            return
+        # A copy that was refused when a tool sent it to a worker is refused everywhere.
+        is_refused = getattr(self._estimator, "_refusal", None) is not None
+        if is_refused or not is_outside_of_tools(sys._getframe(1)):
             check_callers(self._estimator, partial(raw_data_policy, self.terms))
             check_members_around()
 

@@ -1,5 +1,6 @@
 """Context of one private release: its configuration, its charge and the source of its noise."""
 
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from sklearn import config_context
 
 from skdp._data._dask import Run
 from skdp._data._persons import read_persons
+from skdp._fitting._call_stack import is_outside_of_tools
 from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import collect_findings, warn_of_findings
 from skdp._fitting._tool_rules import NamedRelease
@@ -236,7 +238,9 @@ class PrivateRelease:
     def _check_callers(self):
         """Raise or warn if a tool around the release computes on raw rows; before the charge."""
         # The tools around an outer release, or around a private score, were checked earlier.
-        if not (is_inside_release() or self._are_callers_checked):
+        if is_inside_release() or self._are_callers_checked:
+            return
+        if not is_outside_of_tools(sys._getframe(1)):
             check_callers(
                 NamedRelease(self._label, self.terms.unit), partial(raw_data_policy, self.terms)
             )
