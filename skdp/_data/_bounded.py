@@ -175,6 +175,8 @@ class _Block:
 
     def weighted(self, values):
         """Return values of the rows times the row weights."""
+        if self._row_weights is None:
+            return values
         return times_row_weights(values, self._row_weights)
 
     def weighted_sum(self, coefficients):

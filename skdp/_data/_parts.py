@@ -14,7 +14,7 @@ of few values, as does all of `scipy.linalg.blas`, and threads would wait for ea
 from bisect import bisect_right
 from copy import copy
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -213,6 +213,16 @@ def sum_over(table, add, total, *args, row_args=(), finalize=None):
         `total`, or the value of `finalize`.
     """
     workers = _workers(table)
+    if workers is None:
+        # Most tables in memory have one block, whose sum needs no merging.
+        blocks = list(islice(table.blocks(), 2))
+        if len(blocks) == 1:
+            if finalize is None:
+                _add_block(table, blocks[0], add, total, args, row_args)
+                return total
+            result = np.zeros_like(total)
+            _add_block(table, blocks[0], add, result, args, row_args)
+            return finalize(result)
     runs = _runs(table)
     nonempty_runs = [partition_runs for partition_runs in runs if partition_runs]
     if not nonempty_runs:
@@ -389,11 +399,21 @@ def _calls(workers, table, runs, function, *row_args):
     return [calls_of(number, partition_runs) for number, partition_runs in enumerate(runs)]
 
 
+def _add_block(table, rows, add, sums, args, row_args):
+    """Add a function of one block, a slice of rows, to an array."""
+    args_of_rows = []
+    for values in row_args:
+        if values is not None:
+            values = slice_row_args(values, rows)
+        args_of_rows.append(values)
+    add(sums, table[rows], *args_of_rows, *args)
+
+
 def _sum_runs(table, runs, add, total, args, row_args):
     def sum_of(run):
         sums = np.zeros_like(total)
         for rows in run:
-            add(sums, table[rows], *[slice_row_args(values, rows) for values in row_args], *args)
+            _add_block(table, rows, add, sums, args, row_args)
         return sums
 
     return tree_sum(map(sum_of, runs), len(runs))

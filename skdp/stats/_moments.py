@@ -68,7 +68,10 @@ def _release_moments(
     mechanism, noise_std, n_rows, n_moments, counted, X, source, low, high, persons=None
 ):
     """Return the noisy means, and the noisy variances or None, in the units of the columns."""
-    sums = _centered_sums(X, low, high, n_moments, row_weights_of(persons), counted)
+    row_weights = None
+    if persons is not None:
+        row_weights = persons.row_weights
+    sums = _centered_sums(X, low, high, n_moments, row_weights, counted)
     noisy = mechanism.release(sums, random_state=source)
     n_values = n_rows
     if counted:
@@ -290,7 +293,9 @@ def _add_present(sums, u, row_weights):
 
 
 def _add_moments(sums, u, row_weights):
-    weighted = times_row_weights(u, row_weights)
+    weighted = u
+    if row_weights is not None:
+        weighted = times_row_weights(u, row_weights)
     sums[0] += np.ones(len(u)).dot(weighted)
     if len(sums) == 2:
         sums[1] += np.einsum("ij,ij->j", weighted, u)
