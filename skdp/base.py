@@ -404,8 +404,9 @@ class TableEstimator(PrivateEstimator):
     _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
-        # The types of a partitioned table are known only once it has been opened.
-        X = opened_table(X)
+        if type(X) is not np.ndarray:
+            # The types of a partitioned table are known only once it has been opened.
+            X = opened_table(X)
         rows = self._read(X, reset=reset)
         classes, y = self._read_target(y, rows.shape[0], **declared)
         shape = self._shape_of(rows, classes=classes, kinds=known_kinds(X))

@@ -214,7 +214,9 @@ class PrivateFit(PrivateRelease):
             y = computed_column(y)
         if isinstance(estimator, FitHooks):
             if options.get("reset", True):
-                estimator._labels_in = non_positional_labels(X)
+                estimator._labels_in = None
+                if type(X) is not np.ndarray:
+                    estimator._labels_in = non_positional_labels(X)
             table = estimator._read_table(X, y, **options)
         else:
             table = read_numbers(estimator, X, y)
