@@ -44,27 +44,41 @@ def raw_data_policy(config):
     return getattr(config, "on_raw_data", "warn")
 
 
-def neighbors_of(accountant, config=None):
-    """Return the neighboring datasets of a fit's guarantee.
+def neighbors_of(accountant):
+    """Return the neighboring datasets of the guarantee of a fit with an accountant or None."""
+    return guarantee_under(accountant, terms_of(accountant), 1.0, 0.0).neighbors
+
+
+def guarantee_under(accountant, config, epsilon, delta):
+    """Return the guarantee that a release must meet under a configuration of an accountant.
 
     Parameters
     ----------
     accountant : PrivacyAccountant or None
-        None means datasets that differ by one added or removed row.
-    config : LedgerConfig, default=None
-        The accountant's configuration, if it is already known.
+        For a step of a planned pipeline, neighboring datasets differ by one row, because the plan's
+        cost already covers a group of rows.
+    config : LedgerConfig
+        The accountant's configuration.
+    epsilon, delta : float
+        The budget of the release.
 
     Returns
     -------
-    Neighbors
-        Neighboring datasets. For a step of a planned pipeline, they differ by one row, because the
-        plan's cost already covers a group of rows.
+    Guarantee
+        It prefers Gaussian releases if only they compose without loss. Composition by Gaussian
+        differential privacy charges the exponential mechanism as a pure release. The noise of
+        Gaussian releases is proportional to the size of a group of rows; that of other releases
+        grows faster. Fits within a search or a pipeline are planned for one row.
     """
-    if config is None:
-        config = terms_of(accountant)
+    neighbors = config.neighbors
     if hasattr(accountant, "planned"):
-        return config.neighbors.per_row
-    return config.neighbors
+        neighbors = neighbors.per_row
+    return Guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=neighbors,
+        prefers_gaussian=config.composition == "gdp" or neighbors.max_rows > 1,
+    )
 
 
 def guarantee_of(estimator):
@@ -86,23 +100,9 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    neighbors = neighbors_of(params["accountant"])
-    return Guarantee(
-        epsilon=params["epsilon"],
-        delta=params.get("delta", 0.0),
-        neighbors=neighbors,
-        prefers_gaussian=prefers_gaussian(terms_of(params["accountant"]), neighbors),
-    )
-
-
-def prefers_gaussian(config, neighbors):
-    """Return True if only Gaussian releases compose without loss in a ledger.
-
-    Composition by Gaussian differential privacy charges the exponential mechanism as a pure
-    release. The noise of Gaussian releases is proportional to the size of a group of rows; that of
-    other releases grows faster. Fits within a search or a pipeline are planned for one row.
-    """
-    return config.composition == "gdp" or neighbors.max_rows > 1
+    accountant = params["accountant"]
+    config = terms_of(accountant)
+    return guarantee_under(accountant, config, params["epsilon"], params.get("delta", 0.0))
 
 
 def run_charged(release, plan, rows, source):
@@ -232,7 +232,7 @@ class PrivateRelease:
         self._settings.__exit__(kind, error, traceback)
         # Warnings come last, so that the released values are not lost if one is turned into an
         # error.
-        if kind is None and self._is_released:
+        if kind is None and self._is_released and self._findings:
             warn_of_findings(self._label, self._findings, self._column_names)
 
     def _check_callers(self):
@@ -263,14 +263,8 @@ class PrivateRelease:
 
     def make_guarantee(self, epsilon, delta):
         """Return the `Guarantee` for the privacy unit of the next charge."""
-        neighbors = neighbors_of(self._accountant, self.terms)
-        guarantee = Guarantee(
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            prefers_gaussian=prefers_gaussian(self.terms, neighbors),
-        )
-        if neighbors.max_rows > 1:
+        guarantee = guarantee_under(self._accountant, self.terms, epsilon, delta)
+        if guarantee.neighbors.max_rows > 1:
             self._group_guarantee = guarantee
         else:
             self._group_guarantee = None

@@ -48,7 +48,7 @@ class LedgerConfig(PrivacyParams, Neighbors):
     @property
     def neighbors(self):
         """The `Neighbors` under which the ledger's guarantee holds."""
-        return Neighbors(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
+        return _neighbors_of(self.relation, self.unit, self.max_rows)
 
     def holds_for_group(self, event, epsilon, delta):
         """Return True if the (epsilon, delta) for one row also bounds the cost for a group of rows.
@@ -87,6 +87,11 @@ class LedgerConfig(PrivacyParams, Neighbors):
     def rule(self):
         """The rule by which charges add up."""
         return _rule_of(self)
+
+
+@lru_cache
+def _neighbors_of(relation, unit, max_rows):
+    return Neighbors(relation=relation, unit=unit, max_rows=max_rows)
 
 
 # Not a `cached_property`, whose lock could block a child process that is forked in the meantime.

@@ -11,9 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from skdp._data._forms import TableForm
-from skdp._fitting._release_context import prefers_gaussian
+from skdp._fitting._release_context import guarantee_under
 from skdp._tools._entries import REASONS
-from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
 from skdp.base import EMPTY_EVENT, TableShape, terms_of
 from skdp.ledger import PlannedCharge, plan_event
@@ -87,12 +86,7 @@ def planned_charge(
         terms = terms_of(None)
     params = estimator.get_params(deep=False)
     delta = params.get("delta") or 0.0
-    guarantee = Guarantee(
-        epsilon=params["epsilon"],
-        delta=delta,
-        neighbors=terms.neighbors,
-        prefers_gaussian=prefers_gaussian(terms, terms.neighbors),
-    )
+    guarantee = guarantee_under(None, terms, params["epsilon"], delta)
     name = name or type(estimator).__name__
     planned = PlannedCharge(name, guarantee.per_row.event, guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)
