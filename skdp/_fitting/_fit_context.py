@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from sklearn import get_config
 from sklearn.utils import get_tags
 
 from skdp._data._columns import check_loops_of, check_readable, names_for_keys
@@ -222,6 +223,8 @@ class PrivateFit(PrivateRelease):
             table = read_numbers(estimator, X, y)
         if y is not None:
             check_lengths(table.shape.n_rows, y=y)
+        if groups is None:
+            return table
         return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
 
     @property
@@ -232,7 +235,11 @@ class PrivateFit(PrivateRelease):
 
     def check_plan(self, plan):
         super().check_plan(plan)
-        check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
+        # scikit-learn stores the setting of `set_output` as an attribute. Without it, the output is
+        # an array, unless `set_config` asks for another container.
+        is_set = any(name.startswith("_sklearn_output") for name in vars(self._estimator))
+        if is_set or get_config()["transform_output"] != "default":
+            check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
     @property
     def _record_hash(self):
@@ -255,7 +262,9 @@ class PrivateFit(PrivateRelease):
             self._estimator._check_rows(table.rows, plan)
         if plan.event != EMPTY_EVENT:
             check_readable(table.rows)
-            check_loops_of(table.X, getattr(plan, "loops", NUMPY))
+            loops = getattr(plan, "loops", NUMPY)
+            if loops != NUMPY:
+                check_loops_of(table.X, loops)
 
     def run(self, plan, table, **options):
         """Charge a plan, then run it on the table, and return the released values.
@@ -283,7 +292,8 @@ class PrivateFit(PrivateRelease):
         self.check_table(plan, table)
         shape = table.shape
         params = self._estimator.get_params(deep=False)
-        report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
+        if shape.names is not None or params.get("categories") is not None:
+            report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
         source = self.charge(plan)
         if self.progress is not None:
             self.progress.charged(plan, self.cost_of(plan))
@@ -357,6 +367,7 @@ class PrivateFit(PrivateRelease):
         is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)
+        dataset = dataset_of(self._accountant)
         statement = PrivacyStatement(
             estimator=self._label,
             epsilon=price.epsilon,
@@ -366,7 +377,7 @@ class PrivateFit(PrivateRelease):
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition=_describe_composition_of(self._accountant, config),
+            composition=_describe_composition_of(self._accountant, config, dataset),
             sampler=for_unit(sampler, config.unit),
             public=tuple(for_unit(text, config.unit) for text in public),
             seeded=is_seeded or any(charge.seeded for charge in charges),
@@ -376,7 +387,7 @@ class PrivateFit(PrivateRelease):
             neighbors=describe_relation(
                 config.relation, config.unit, config.max_rows, is_size_public=is_size_public
             ),
-            dataset=dataset_of(self._accountant),
+            dataset=dataset,
             noise_multiplier=getattr(mechanism, "noise_multiplier", None),
             stages=stages,
             charges=charges,
@@ -441,15 +452,14 @@ def dataset_of(accountant):
     return getattr(root_of(accountant), "dataset", "") or ""
 
 
-def _describe_composition_of(accountant, config):
-    """Return a description of how a fit's cost adds up with the costs of others."""
+def _describe_composition_of(accountant, config, root):
+    """Return a description of how a fit's cost adds up with those of others in data set `root`."""
     if accountant is None:
         return "none"
     plan = getattr(accountant, "plan", None)
     description = describe_composition(config.composition)
     charged = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
     dataset = getattr(charged, "dataset", "")
-    root = dataset_of(charged)
     if dataset != root:
         description += (
             f"; the budget {dataset!r} was reserved from data set {root!r}, whose charges include "

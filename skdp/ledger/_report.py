@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from functools import cache
 from operator import attrgetter
 
 from skdp.accounting._composition import SCHEDULES
@@ -47,6 +48,7 @@ MAX_COUNTED_PARTS = 2**32
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
 
+@cache
 def describe_relation(relation, unit, max_rows, *, is_size_public=True):
     """Return a description of the difference between two neighboring tables.
 
@@ -70,6 +72,7 @@ def describe_relation(relation, unit, max_rows, *, is_size_public=True):
     return template.format(max_rows=max_rows)
 
 
+@cache
 def describe_unit(unit, max_rows, missing_ids="error"):
     """Return a description of a privacy unit and its assumptions."""
     if unit == "row":
@@ -125,6 +128,7 @@ def describe_part(part, config):
     )
 
 
+@cache
 def describe_composition(composition):
     """Return a description of a composition method and its assumption."""
     if composition in SCHEDULES:
