@@ -18,7 +18,7 @@ from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._call_stack import is_outside_of_tools
 from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import report_declared_identifiers
-from skdp._fitting._fit_progress import FitProgress
+from skdp._fitting._fit_progress import CURRENT_FIT, QUIET, FitProgress
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data_policy
 from skdp._loops import NUMPY
@@ -118,7 +118,14 @@ def private_fit(estimator, n_tasks=None):
     -------
     PrivateFit
     """
-    return PrivateFit(estimator, FitProgress(estimator, n_tasks))
+    # scikit-learn stores callbacks, and the task of a pipeline around the fit, as attributes.
+    has_callbacks = any("callback" in name for name in vars(estimator))
+    verbose = getattr(estimator, "verbose", 0)
+    progress = QUIET
+    # Other types of `verbose` are refused by the plan of the fit.
+    if has_callbacks or type(verbose) not in (int, bool) or verbose:
+        progress = FitProgress(estimator, n_tasks)
+    return PrivateFit(estimator, progress)
 
 
 class PrivateFit(PrivateRelease):
@@ -134,7 +141,8 @@ class PrivateFit(PrivateRelease):
         Estimator with the parameters `accountant` and `random_state`. The ledger names it by its
         class, or by an attribute `_release_label`.
     progress : FitProgress, default=None
-        Reports the progress of the fit; None reports nothing.
+        Reports the progress of the fit; `QUIET` reports nothing. With None, steps are reported to
+        the fit around this one.
 
     Examples
     --------
@@ -161,7 +169,9 @@ class PrivateFit(PrivateRelease):
     def __enter__(self):
         self._forget()
         super().__enter__()
-        if self.progress is not None:
+        if self.progress is QUIET:
+            self._settings.callback(CURRENT_FIT.reset, CURRENT_FIT.set(QUIET))
+        elif self.progress is not None:
             self._settings.enter_context(self.progress)
         return self
 
@@ -295,7 +305,7 @@ class PrivateFit(PrivateRelease):
         if shape.names is not None or params.get("categories") is not None:
             report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
         source = self.charge(plan)
-        if self.progress is not None:
+        if self.progress is not None and self.progress is not QUIET:
             self.progress.charged(plan, self.cost_of(plan))
         return plan.run(table.rows, source, **options, **self.run_params)
 
@@ -435,21 +445,16 @@ class PrivateFit(PrivateRelease):
         forget_fitted(self._estimator)
 
 
-def root_of(accountant):
-    """Return the accountant of the data set that is charged; it differs for a reserved budget."""
-    # Steps of a plan are charged to the ledger of the whole plan.
-    accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
-    if hasattr(accountant, "_root"):
-        return accountant._root()
-    return accountant
-
-
 def dataset_of(accountant):
     """Return the name of the data set that bears a charge, "" without an accountant.
 
     A budget that was reserved from a data set belongs to that data set.
     """
-    return getattr(root_of(accountant), "dataset", "") or ""
+    # Steps of a plan are charged to the ledger of the whole plan.
+    accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
+    if hasattr(accountant, "_root"):
+        accountant = accountant._root()
+    return getattr(accountant, "dataset", "") or ""
 
 
 def _describe_composition_of(accountant, config, root):

@@ -4,12 +4,13 @@ import math
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
-from skdp._fitting._callbacks import callback_context
+from skdp._fitting._callbacks import CallbackSupportMixin, callback_context
 from skdp.utils._rounding import format_rounded_up
 
 # Number of progress lines of a run with verbose=1.
 PROGRESS_LINES = 10
-_fit = ContextVar("fit", default=None)
+# The `FitProgress` of the current fit, `QUIET` if it reports nothing, and None outside of fits.
+CURRENT_FIT = ContextVar("fit", default=None)
 
 
 class FitProgress:
@@ -35,13 +36,13 @@ class FitProgress:
         self._task = callback_context(estimator, n_tasks)
 
     def __enter__(self):
-        self._token = _fit.set(self)
+        self._token = CURRENT_FIT.set(self)
         if self._task is not None:
             self._begin(self._task)
         return self
 
     def __exit__(self, kind, error, traceback):
-        _fit.reset(self._token)
+        CURRENT_FIT.reset(self._token)
         if error is None and self._task is not None:
             self._end(self._task, lambda: self._price.epsilon)
 
@@ -131,9 +132,16 @@ class FitProgress:
             task.call_on_fit_task_end(estimator=self._estimator, metadata=metadata)
 
 
+# Progress of a fit without callbacks and messages. It has no state and is never entered.
+QUIET = FitProgress(None)
+
+
 def fits_alone():
     """Return True if scikit-learn (1.9 and later) reports that no pipeline runs the fit."""
-    fit = _fit.get()
+    fit = CURRENT_FIT.get()
+    if fit is QUIET:
+        # With a pipeline around it, the fit would have callbacks.
+        return hasattr(CallbackSupportMixin, "_init_callback_context")
     return fit is not None and getattr(fit._task, "parent", fit) is None
 
 
@@ -147,8 +155,8 @@ def progress_callback(n_steps, n_epochs, spent_after):
     spent_after : callable
         Function of n that returns the epsilon of the first n steps.
     """
-    fit = _fit.get()
-    if fit is None:
+    fit = CURRENT_FIT.get()
+    if fit is None or fit is QUIET:
         return None
     return fit.steps(n_steps, n_epochs, spent_after)
 
@@ -162,7 +170,7 @@ def fit_stage(name, spent):
     spent : callable
         Function that returns the epsilon spent after the stage.
     """
-    fit = _fit.get()
+    fit = CURRENT_FIT.get()
     if fit is None:
         return nullcontext()
     return fit.stage(name, spent)

@@ -25,6 +25,7 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
+from skdp.base import private_fit
 
 X = np.random.default_rng(0).integers(0, 2, size=(100, 2)).astype(float)
 ESTIMATORS = [
@@ -134,3 +135,14 @@ def test_what_a_step_made_of_floats_is_scaled_and_a_frame_of_them_may_not_be():
         make_pipeline(scaler, DPRidge(target_bounds=(0, 1))).fit(frame, X[:, 0])
         DPRidge(target_bounds=(0, 1), data_norm=2.0).fit(frame, X[:, 0])
         DPRidge(target_bounds=(0, 1)).fit(frame.to_numpy(), X[:, 0])
+
+
+def test_a_quiet_fit_within_another_one_reports_nothing_to_it(capsys):
+    outer = DPSGDRegressor(target_bounds=(0, 1), delta=1e-6, verbose=2)
+    quiet = clone(outer).set_params(verbose=0)
+    with private_fit(outer):
+        quiet.fit(X, X[:, 0])
+    assert capsys.readouterr().out == ""
+    with private_fit(quiet):
+        outer.fit(X, X[:, 0])
+    assert capsys.readouterr().out
