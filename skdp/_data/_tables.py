@@ -431,10 +431,14 @@ def read_target(estimator, y, n_rows):
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    y = column_or_1d(target_array(y), warn=True)
-    check_no_label_is_missing(y)
+    if type(y) is np.ndarray and y.dtype.kind in _frames.NUMBERS:
+        y = column_or_1d(y, warn=True)
+    else:
+        y = column_or_1d(target_array(y), warn=True)
+        check_no_label_is_missing(y)
     check_finite(y, "y")
-    check_lengths(n_rows, y=y)
+    if len(y) != n_rows:
+        check_lengths(n_rows, y=y)
     return y
 
 

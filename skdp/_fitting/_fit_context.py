@@ -220,7 +220,7 @@ class PrivateFit(PrivateRelease):
             If the data are invalid, as in scikit-learn.
         """
         estimator = self._estimator
-        if y is not None:
+        if y is not None and type(y) is not np.ndarray:
             # A lazy target is computed only once, to be counted and then read.
             y = computed_column(y)
         if isinstance(estimator, FitHooks):
@@ -231,11 +231,13 @@ class PrivateFit(PrivateRelease):
             table = estimator._read_table(X, y, **options)
         else:
             table = read_numbers(estimator, X, y)
-        if y is not None:
-            check_lengths(table.shape.n_rows, y=y)
+        n_rows = table.shape.n_rows
+        is_array = type(y) is np.ndarray
+        if y is not None and not (is_array and y.shape[:1] == (n_rows,)):
+            check_lengths(n_rows, y=y)
         if groups is None:
             return table
-        return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
+        return table.with_n_units(self.read_groups(groups, n_rows))
 
     @property
     def guarantee(self):

@@ -143,8 +143,10 @@ def sampler_of(stages):
     """Return a description of the rows that the stages read."""
     if not stages:
         return NOTHING_READ
-    if len(stages) == 1:
-        return stages[0].reads
+    texts = [stage.reads for stage in stages]
+    has_one_text = len(set(texts)) == 1 and all(type(text) is str for text in texts)
+    if len(stages) == 1 or has_one_text:
+        return texts[0]
 
     def write(unit):
         reads = [for_unit(stage.reads, unit) for stage in stages]
