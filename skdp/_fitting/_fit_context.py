@@ -9,6 +9,7 @@ from sklearn import get_config
 from sklearn.utils import get_tags
 
 from skdp._data._columns import check_loops_of, check_readable, names_for_keys
+from skdp._data._dask import Run
 from skdp._data._frames import non_positional_labels
 from skdp._data._kinds import known_kinds
 from skdp._data._lengths import check_lengths, computed_column, opened_table
@@ -103,16 +104,14 @@ class FitHooks:
         return public_inputs(self)
 
 
-def private_fit(estimator, n_tasks=None):
-    """Return the context of one private fit of an estimator.
+def private_fit(estimator):
+    """Return the context of one private fit of an estimator, which reads its table by `read`.
 
     Parameters
     ----------
     estimator : estimator
         Estimator with the parameters `accountant` and `random_state`, and `epsilon` unless it
         builds its guarantee itself.
-    n_tasks : int, default=None
-        Number of stages that the fit reports to scikit-learn's callbacks; None if unknown.
 
     Returns
     -------
@@ -124,8 +123,8 @@ def private_fit(estimator, n_tasks=None):
     progress = QUIET
     # Other types of `verbose` are refused by the plan of the fit.
     if has_callbacks or type(verbose) not in (int, bool) or verbose:
-        progress = FitProgress(estimator, n_tasks)
-    return PrivateFit(estimator, progress)
+        progress = FitProgress(estimator)
+    return PrivateFit(estimator, progress, reads_table=True)
 
 
 class PrivateFit(PrivateRelease):
@@ -143,6 +142,8 @@ class PrivateFit(PrivateRelease):
     progress : FitProgress, default=None
         Reports the progress of the fit; `QUIET` reports nothing. With None, steps are reported to
         the fit around this one.
+    reads_table : bool, default=False
+        True if the fit reads its only table by `read`.
 
     Examples
     --------
@@ -155,7 +156,7 @@ class PrivateFit(PrivateRelease):
             fit.publish(plan, public=("the bounds",), mean_=means)
     """
 
-    def __init__(self, estimator, progress=None):
+    def __init__(self, estimator, progress=None, *, reads_table=False):
         super().__init__(
             label=getattr(estimator, "_release_label", type(estimator).__name__),
             accountant=estimator.accountant,
@@ -164,6 +165,9 @@ class PrivateFit(PrivateRelease):
         self._estimator = estimator
         self._is_published = False
         self._public_charge = None
+        # The run of a table in memory needs neither a dask client nor temporary files, so it begins
+        # only when `read` receives another table.
+        self._begins_run = not reads_table
         self.progress = progress
 
     def __enter__(self):
@@ -220,6 +224,8 @@ class PrivateFit(PrivateRelease):
             If the data are invalid, as in scikit-learn.
         """
         estimator = self._estimator
+        if type(X) is not np.ndarray and not self._begins_run:
+            self._settings.enter_context(Run())
         if y is not None and type(y) is not np.ndarray:
             # A lazy target is computed only once, to be counted and then read.
             y = computed_column(y)

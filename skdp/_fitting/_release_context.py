@@ -186,6 +186,9 @@ class PrivateRelease:
         True if the tools around the release were already checked and are not checked again.
     """
 
+    # True if the context begins a run of dask; see `Run`.
+    _begins_run = True
+
     def __init__(self, *, label, accountant, random_state, are_callers_checked=False):
         self._are_callers_checked = are_callers_checked
         self._label = label
@@ -223,7 +226,8 @@ class PrivateRelease:
             # scikit-learn's checks sum the values, and a warning would reveal an overflow.
             settings.enter_context(np.errstate(all="ignore"))
             self._noise_guard = settings.enter_context(NoiseGuard())
-            settings.enter_context(Run())
+            if self._begins_run:
+                settings.enter_context(Run())
             self._findings = settings.enter_context(collect_findings())
             self._settings = settings.pop_all()
         return self

@@ -46,7 +46,7 @@ class PartialFit(PrivateFit):
     """
 
     def __init__(self, estimator):
-        super().__init__(estimator, FitProgress(estimator))
+        super().__init__(estimator, FitProgress(estimator), reads_table=True)
         self._attributes = {name: getattr(estimator, name) for name in fitted_names(estimator)}
 
     @property

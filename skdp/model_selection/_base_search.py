@@ -15,9 +15,10 @@ from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import target_array
 from skdp._fitting._fit_context import dataset_of
+from skdp._fitting._fit_progress import FitProgress
 from skdp._reports._line import PrivacyLineMixin
 from skdp.accounting import Guarantee
-from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method, terms_of
+from skdp.base import PrivateEstimator, PrivateFit, private_fit_method, terms_of
 from skdp.mechanisms._stages import sampler_of
 from skdp.model_selection._candidates import (
     Rows,
@@ -190,7 +191,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         BudgetExceededError
             If the remaining budget does not cover the whole search; nothing was fitted.
         """
-        with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
+        with PrivateFit(self, FitProgress(self, 1 + bool(self.refit))) as fit:
             run = self._read_plan_and_charge(fit, X, y, groups, params)
             if self.verbose:
                 description = STRATEGY_TEXTS[run.search.strategy]

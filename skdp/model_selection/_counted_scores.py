@@ -10,9 +10,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import target_array
+from skdp._fitting._fit_progress import FitProgress
 from skdp._fitting._release_context import run_charged
 from skdp._fitting._scored_models import check_scored
-from skdp.base import PrivateFit, private_fit, private_fit_method, raw_data_policy, terms_of
+from skdp.base import PrivateFit, private_fit_method, raw_data_policy, terms_of
 from skdp.mechanisms._plan import plan_for
 from skdp.model_selection._base_search import (
     STRATEGY_TEXTS,
@@ -93,7 +94,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             self._check_parameters()
             # A frozen estimator that is not private is assumed to have been fitted to public rows.
             check_scored(self.estimator, self, lambda: raw_data_policy(self._terms))
-        with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
+        with PrivateFit(self, FitProgress(self, 1 + bool(self.refit))) as fit:
             if self._is_prefit:
                 self._fit_prefit(fit, X, y, groups)
                 return self
