@@ -143,6 +143,8 @@ def plans_for_groups(plan_fit):
         if shape.n_rows is None or shape.n_columns is None:
             params = self.get_params(deep=False)
             return plan_unknown_shape(make_plan, params, shape, guarantee)
+        if guarantee.neighbors.unit != "group":
+            return make_plan(shape, guarantee)
         return plan_for(partial(make_plan, shape), guarantee)
 
     return plan_for_units

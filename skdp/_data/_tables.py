@@ -49,7 +49,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     TypeError, ValueError
         If a value is not a finite number, or the table is empty; the errors are scikit-learn's.
     """
-    if _is_number_array(X):
+    if is_number_array(X):
         # This is the most frequent case: an array has no column names, no column types and no cells
         # to convert.
         validate_data(estimator, X, reset=reset, order=None, dtype=None, ensure_all_finite=False)
@@ -90,7 +90,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     return X
 
 
-def _is_number_array(X):
+def is_number_array(X):
     """Return True for a NumPy array of numbers of at most double precision."""
     return type(X) is np.ndarray and X.dtype.kind in _frames.NUMBERS and X.dtype.itemsize <= 8
 
@@ -431,7 +431,7 @@ def read_target(estimator, y, n_rows):
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    if type(y) is np.ndarray and y.dtype.kind in _frames.NUMBERS:
+    if is_number_array(y):
         y = column_or_1d(y, warn=True)
     else:
         y = column_or_1d(target_array(y), warn=True)

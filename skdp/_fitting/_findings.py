@@ -439,7 +439,9 @@ def _report_unfilled(statistic, noise_std, limits):
     """Report columns whose statistic is within its noise of 0 and certainly below its limit."""
     is_zero = statistic <= UNFILLED_NOISE * noise_std
     is_certain = statistic + CERTAIN_NOISE * noise_std <= limits
-    report_finding(UNFILLED, np.flatnonzero(is_zero & is_certain))
+    columns = np.flatnonzero(is_zero & is_certain)
+    if len(columns):
+        report_finding(UNFILLED, columns)
 
 
 def _is_typical(values):

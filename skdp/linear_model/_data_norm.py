@@ -16,7 +16,7 @@ from skdp.linear_model._row_center import RowCenter, is_rare, rounding_factor
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import Plan, join_plans, plan_release, vector_noise
 from skdp.stats._bounds import plan_norm
-from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
+from skdp.utils._validation import check_boolean, check_magnitude, check_verbose, is_auto
 from skdp.utils._values import FrozenValue
 
 # The expected signal grows with the square root of the number of columns, up to this number.
@@ -96,6 +96,9 @@ class RowsFit:
         if self.baseline is not None:
             baseline_norm = self.baseline.norm / self.constant
             baseline_std = self.baseline.score_std
+        factor = 1.0
+        if self.center is not None:
+            factor = rounding_factor(self)
         return PerturbationProblem(
             loss_spec=replace(loss_spec, signal=signal),
             n_rows=shape.n_rows,
@@ -105,7 +108,7 @@ class RowsFit:
             constant=self.constant,
             baseline_norm=baseline_norm,
             baseline_std=baseline_std,
-            rounding_factor=rounding_factor(self),
+            rounding_factor=factor,
         )
 
     def sgd_problem(self, shape, loss_spec):
@@ -243,7 +246,12 @@ def plan_rows(estimator, n_rows, guarantee):
         If a parameter is invalid.
     """
     check_verbose(estimator.verbose)
-    norm_search, remaining, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
+    norm_search = None
+    remaining = guarantee
+    if is_auto(estimator.data_norm):
+        norm_search, remaining, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
+    else:
+        data_norm = check_magnitude(estimator.data_norm, "data_norm")
     scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
     constant = 0.0
     if check_boolean(estimator.fit_intercept, "fit_intercept"):
@@ -378,7 +386,8 @@ class WeightsFit(FrozenValue):
         solver = self.weights
         if start is None:
             start, frequency = self.rows.start(shape, table.y, source, persons)
-            if frequency is not None and not is_rare(frequency):
+            has_factors = frequency is not None and rows.column_factors is not None
+            if has_factors and not is_rare(frequency):
                 rows.column_factors = None
             if self.adapts_penalty and frequency is not None:
                 solver = solver.for_frequency(frequency)

@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._chunked import meta_of
 from skdp._data._errors import column_name
-from skdp._data._frames import NUMBERS, is_frame, names_of
+from skdp._data._frames import is_frame, names_of
 from skdp._data._kinds import types_of
 from skdp._data._lengths import opened_table
 from skdp._data._tables import (
     check_types_of_numbers,
+    is_number_array,
     linear_scores,
     read_numeric_target,
     read_table,
@@ -65,7 +66,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
     def _read(self, X, reset=True):
         """Return the rows; refuse dates, and warn about unscaled columns if data_norm is 1."""
-        if type(X) is np.ndarray and X.dtype.kind in NUMBERS:
+        if is_number_array(X):
             # No column has a name by which the advice about its scale could name it.
             return read_table(self, X, reset=reset, accept_sparse=True)
         # The types of a partitioned table are known only once it has been opened.

@@ -190,8 +190,6 @@ def rounding_factor(rows):
     are at most the clip times 1 plus the norm of the center, times the largest factor of a column,
     over the constant.
     """
-    if rows.center is None:
-        return 1.0
     center_norm = MAX_COLUMN_FACTOR * rows.data_norm
     return 1.0 + 2.0 * (1.0 + center_norm / (MIN_UNIT * rows.constant))
 
