@@ -25,7 +25,7 @@ from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data
 from skdp._loops import NUMPY
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.ledger import Allowance
+from skdp.ledger import Allowance, PrivacyAccountant
 from skdp.ledger._report import (
     describe_composition,
     describe_part,
@@ -386,7 +386,7 @@ class PrivateFit(PrivateRelease):
         is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)
-        dataset = dataset_of(self._accountant)
+        dataset, root = data_sets_of(self._accountant)
         statement = PrivacyStatement(
             estimator=self._label,
             epsilon=price.epsilon,
@@ -396,7 +396,7 @@ class PrivateFit(PrivateRelease):
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition=_describe_composition_of(self._accountant, config, dataset),
+            composition=_describe_composition_of(self._accountant, config, dataset, root),
             sampler=for_unit(sampler, config.unit),
             public=tuple(for_unit(text, config.unit) for text in public),
             seeded=is_seeded or any(charge.seeded for charge in charges),
@@ -406,7 +406,7 @@ class PrivateFit(PrivateRelease):
             neighbors=describe_relation(
                 config.relation, config.unit, config.max_rows, is_size_public=is_size_public
             ),
-            dataset=dataset,
+            dataset=root,
             noise_multiplier=getattr(mechanism, "noise_multiplier", None),
             stages=stages,
             charges=charges,
@@ -454,26 +454,28 @@ class PrivateFit(PrivateRelease):
         forget_fitted(self._estimator)
 
 
-def dataset_of(accountant):
-    """Return the name of the data set that bears a charge, "" without an accountant.
+def data_sets_of(accountant):
+    """Return the names of the data set that is charged, and of the one that bears the charge.
 
-    A budget that was reserved from a data set belongs to that data set.
+    They differ for a budget that was reserved from a data set. Without an accountant, both are "".
     """
     # Steps of a plan are charged to the ledger of the whole plan.
     accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
-    if hasattr(accountant, "_root"):
-        accountant = accountant._root()
-    return getattr(accountant, "dataset", "") or ""
+    if isinstance(accountant, PrivacyAccountant):
+        return accountant._data_sets()
+    dataset = getattr(accountant, "dataset", "") or ""
+    return dataset, dataset
 
 
-def _describe_composition_of(accountant, config, root):
-    """Return a description of how a fit's cost adds up with those of others in data set `root`."""
+def _describe_composition_of(accountant, config, dataset, root):
+    """Return a description of how a fit's cost adds up with the costs of others.
+
+    `dataset` and `root` are the data sets of `data_sets_of`.
+    """
     if accountant is None:
         return "none"
     plan = getattr(accountant, "plan", None)
     description = describe_composition(config.composition)
-    charged = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
-    dataset = getattr(charged, "dataset", "")
     if dataset != root:
         description += (
             f"; the budget {dataset!r} was reserved from data set {root!r}, whose charges include "

@@ -811,6 +811,13 @@ class PrivacyAccountant(LedgerView):
             handle = parent
         return handle
 
+    def _data_sets(self):
+        """Return the names of this data set and of the one that bears its charges."""
+        state = self._shared.state
+        if state.config is not None and state.reserved_from is None:
+            return self._dataset, self._dataset
+        return self._dataset, self._root()._dataset
+
     def _handles_of(self, hashes):
         """Return a handle for each other data set of the ledger that has one of these records."""
         records = ()

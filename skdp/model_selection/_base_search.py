@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import target_array
-from skdp._fitting._fit_context import dataset_of
+from skdp._fitting._fit_context import data_sets_of
 from skdp._fitting._fit_progress import FitProgress
 from skdp._reports._line import PrivacyLineMixin
 from skdp.accounting import Guarantee
@@ -433,7 +433,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     part_of=f"{type(self).__name__}: epsilon and delta are those of the search, "
                     "whose one charge covers all fits, the choice and the scores",
                     seeded=fitted_step.privacy_.seeded or charge.seeded,
-                    dataset=dataset_of(self.accountant),
+                    dataset=data_sets_of(self.accountant)[1],
                     public=tuple(dict.fromkeys((*fitted_step.privacy_.public, *searched))),
                     charges=(charge,),
                     calls=(),
