@@ -961,7 +961,7 @@ MUTATIONS = [
     Mutation(
         "relation-of-the-ledger-ignored",
         "_fitting._release_context",
-        "neighbors_of",
+        "guarantee_under",
         rules.put_for("config.neighbors", "terms_of(None).neighbors"),
         (checked("DPStandardScaler()", "check_relation"),),
         "the relation is ignored: 1 instead of 2",
