@@ -19,7 +19,7 @@ from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._call_stack import is_outside_of_tools
 from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import report_declared_identifiers
-from skdp._fitting._fit_progress import CURRENT_FIT, QUIET, FitProgress
+from skdp._fitting._fit_progress import CURRENT_FIT, NO_PROGRESS, FitProgress
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data_policy
 from skdp._loops import NUMPY
@@ -120,7 +120,7 @@ def private_fit(estimator):
     # scikit-learn stores callbacks, and the task of a pipeline around the fit, as attributes.
     has_callbacks = any("callback" in name for name in vars(estimator))
     verbose = getattr(estimator, "verbose", 0)
-    progress = QUIET
+    progress = NO_PROGRESS
     # Other types of `verbose` are refused by the plan of the fit.
     if has_callbacks or type(verbose) not in (int, bool) or verbose:
         progress = FitProgress(estimator)
@@ -140,7 +140,7 @@ class PrivateFit(PrivateRelease):
         Estimator with the parameters `accountant` and `random_state`. The ledger names it by its
         class, or by an attribute `_release_label`.
     progress : FitProgress, default=None
-        Reports the progress of the fit; `QUIET` reports nothing. With None, steps are reported to
+        Reports the progress of the fit; `NO_PROGRESS` reports nothing. With None, steps are reported to
         the fit around this one.
     reads_table : bool, default=False
         True if the fit reads its only table by `read`.
@@ -173,8 +173,8 @@ class PrivateFit(PrivateRelease):
     def __enter__(self):
         self._forget()
         super().__enter__()
-        if self.progress is QUIET:
-            self._settings.callback(CURRENT_FIT.reset, CURRENT_FIT.set(QUIET))
+        if self.progress is NO_PROGRESS:
+            self._settings.callback(CURRENT_FIT.reset, CURRENT_FIT.set(NO_PROGRESS))
         elif self.progress is not None:
             self._settings.enter_context(self.progress)
         return self
@@ -314,7 +314,7 @@ class PrivateFit(PrivateRelease):
         if shape.names is not None or params.get("categories") is not None:
             report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
         source = self.charge(plan)
-        if self.progress is not None and self.progress is not QUIET:
+        if self.progress is not None and self.progress is not NO_PROGRESS:
             self.progress.charged(plan, self.cost_of(plan))
         return plan.run(table.rows, source, **options, **self.run_params)
 

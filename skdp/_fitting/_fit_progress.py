@@ -9,7 +9,7 @@ from skdp.utils._rounding import format_rounded_up
 
 # Number of progress lines of a run with verbose=1.
 PROGRESS_LINES = 10
-# The `FitProgress` of the current fit, `QUIET` if it reports nothing, and None outside of fits.
+# The `FitProgress` of the current fit, `NO_PROGRESS` if it reports nothing, and None outside of fits.
 CURRENT_FIT = ContextVar("fit", default=None)
 
 
@@ -133,13 +133,13 @@ class FitProgress:
 
 
 # Progress of a fit without callbacks and messages. It has no state and is never entered.
-QUIET = FitProgress(None)
+NO_PROGRESS = FitProgress(None)
 
 
 def fits_alone():
     """Return True if scikit-learn (1.9 and later) reports that no pipeline runs the fit."""
     fit = CURRENT_FIT.get()
-    if fit is QUIET:
+    if fit is NO_PROGRESS:
         # With a pipeline around it, the fit would have callbacks.
         return hasattr(CallbackSupportMixin, "_init_callback_context")
     return fit is not None and getattr(fit._task, "parent", fit) is None
@@ -156,7 +156,7 @@ def progress_callback(n_steps, n_epochs, spent_after):
         Function of n that returns the epsilon of the first n steps.
     """
     fit = CURRENT_FIT.get()
-    if fit is None or fit is QUIET:
+    if fit is None or fit is NO_PROGRESS:
         return None
     return fit.steps(n_steps, n_epochs, spent_after)
 

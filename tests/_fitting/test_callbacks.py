@@ -137,12 +137,12 @@ def test_what_a_step_made_of_floats_is_scaled_and_a_frame_of_them_may_not_be():
         DPRidge(target_bounds=(0, 1)).fit(frame.to_numpy(), X[:, 0])
 
 
-def test_a_quiet_fit_within_another_one_reports_nothing_to_it(capsys):
+def test_a_silent_fit_within_another_one_reports_nothing_to_it(capsys):
     outer = DPSGDRegressor(target_bounds=(0, 1), delta=1e-6, verbose=2)
-    quiet = clone(outer).set_params(verbose=0)
+    silent = clone(outer).set_params(verbose=0)
     with private_fit(outer):
-        quiet.fit(X, X[:, 0])
+        silent.fit(X, X[:, 0])
     assert capsys.readouterr().out == ""
-    with private_fit(quiet):
+    with private_fit(silent):
         outer.fit(X, X[:, 0])
     assert capsys.readouterr().out
