@@ -140,8 +140,8 @@ class PrivateFit(PrivateRelease):
         Estimator with the parameters `accountant` and `random_state`. The ledger names it by its
         class, or by an attribute `_release_label`.
     progress : FitProgress, default=None
-        Reports the progress of the fit; `NO_PROGRESS` reports nothing. With None, steps are reported to
-        the fit around this one.
+        Reports the progress of the fit; `NO_PROGRESS` reports nothing. With None, steps are
+        reported to the fit around this one.
     reads_table : bool, default=False
         True if the fit reads its only table by `read`.
 

@@ -9,7 +9,7 @@ from skdp.utils._rounding import format_rounded_up
 
 # Number of progress lines of a run with verbose=1.
 PROGRESS_LINES = 10
-# The `FitProgress` of the current fit, `NO_PROGRESS` if it reports nothing, and None outside of fits.
+# The `FitProgress` of the current fit, `NO_PROGRESS` if it reports nothing, None outside of fits.
 CURRENT_FIT = ContextVar("fit", default=None)
 
 
