@@ -136,6 +136,11 @@ class _Listed(FrozenValue, Event):
     User-defined events cannot be read back from a ledger.
     """
 
+
+@dataclass(frozen=True)
+class _Nested(_Listed):
+    """Base class of the events that contain other events, whose depth is limited."""
+
     def __post_init__(self):
         super().__post_init__()
         Event.__post_init__(self)
@@ -357,7 +362,7 @@ class NonPrivate(_Listed):
 
 
 @dataclass(frozen=True)
-class PoissonSampled(_Listed):
+class PoissonSampled(_Nested):
     """A mechanism that runs on a Poisson sample of the records.
 
     `event` is an additive-noise, pure, approximate-DP, randomized-response or
@@ -386,7 +391,7 @@ class PoissonSampled(_Listed):
 
 
 @dataclass(frozen=True)
-class SampledWithoutReplacement(_Listed):
+class SampledWithoutReplacement(_Nested):
     """A mechanism that runs on a sample drawn uniformly without replacement.
 
     Inner events are as in `PoissonSampled`. The release on the sample is always assumed to change
@@ -425,7 +430,7 @@ class SampledWithoutReplacement(_Listed):
 
 
 @dataclass(frozen=True)
-class RandomStopping(_Listed):
+class RandomStopping(_Nested):
     """The best result of a random number of runs.
 
     Only the best result is released, and the number of runs stays secret (Papernot and Steinke
@@ -471,7 +476,7 @@ class RandomStopping(_Listed):
 
 
 @dataclass(frozen=True)
-class Composed(_Listed):
+class Composed(_Nested):
     """Several releases, in any order.
 
     Parameters
@@ -492,7 +497,7 @@ class Composed(_Listed):
 
 
 @dataclass(frozen=True)
-class Repeated(_Listed):
+class Repeated(_Nested):
     """Independent repetitions of an event.
 
     Parameters
@@ -515,7 +520,8 @@ class Repeated(_Listed):
     __hash__ = _cached_hash
 
 
-_CLASSES = {cls.__name__: cls for cls in _Listed.__subclasses__()}
+_LISTED = {*_Listed.__subclasses__(), *_Nested.__subclasses__()} - {_Nested}
+_CLASSES = {cls.__name__: cls for cls in _LISTED}
 
 
 @dataclass(frozen=True)
