@@ -29,7 +29,10 @@ def container_kinds(X):
         columns of an array of objects or of a list of rows, in which numbers are objects too.
     """
     if type(X) is np.ndarray and X.dtype.kind in _frames.NUMBERS:
-        return ["boolean" if X.dtype.kind == "b" else "number"] * X.shape[1]
+        kind = "number"
+        if X.dtype.kind == "b":
+            kind = "boolean"
+        return [kind] * X.shape[1]
     meta = meta_of(X)
     kinds = _frames.map_types(_frames.kind_of, _frames.types_of(meta))
     if _frames.is_frame(meta):
