@@ -34,7 +34,7 @@ def check_combination(tool, table):
 def check_methods(tool):
     """Raise `ValueError` if a member of a tool does not have the method that the tool calls.
 
-    scikit-learn detects this only after it has fitted the members, or when the fitted tool predicts.
+    scikit-learn detects this only when the tool has fitted its members, or predicts.
 
     Parameters
     ----------

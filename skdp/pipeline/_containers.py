@@ -12,8 +12,9 @@ from skdp._data._frames import TIME_KINDS
 from skdp._data._output import asks_for_frame, frame_library
 from skdp._tools._classes import is_of_classes
 from skdp._tools._functions import is_elementwise
+from skdp._tools._parts import is_private
 from skdp.pipeline._forms import joined_names, repeated_names
-from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
+from skdp.pipeline._instances import is_estimator, sklearn_name
 from skdp.utils._validation import check_n_jobs
 
 
@@ -99,7 +100,7 @@ def _check_selected_columns(transformer):
         if callable(columns) or _is_drop(part):
             # The dimension of a function's selection is unknown.
             continue
-        is_series = isinstance(columns, str | Integral)
+        is_series = isinstance(columns, str | Integral) and not isinstance(columns, bool)
         readers = _readers(part)
         if is_series and (readers is None or any(map(_needs_table, readers))):
             raise ValueError(
@@ -141,8 +142,10 @@ def _is_drop(part):
 
 
 def _needs_table(step):
-    """Return True for a step of scikit-learn or skdp whose fit refuses a single dimension."""
-    if not (sklearn_name(step) or of_skdp(step)):
+    """Return True for a private step, or one of scikit-learn, whose fit refuses one dimension."""
+    if is_private(step):
+        return True
+    if not sklearn_name(step):
         return False
     if isinstance(step, FunctionTransformer):
         return bool(step.validate)

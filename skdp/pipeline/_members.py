@@ -23,7 +23,7 @@ from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, step_message, with_params
 from skdp.pipeline._kinds import is_private, step_kind
 from skdp.pipeline._known import inner_parts, join_names
-from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_parameters, check_receives_table
+from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_parameters
 from skdp.pipeline._steps import walk_through
 from skdp.utils._warnings import warn_user
 
@@ -290,10 +290,6 @@ def _check_steps(container, table, name):
     for step in walk.steps:
         # A ColumnTransformer does not fit a part that receives no column.
         if is_estimator(step.estimator) and not (step.n_features == 0 and step.fits == 0):
-            try:
-                check_receives_table(step)
-            except ValueError as error:
-                raise ValueError(step_message(step.title, error)) from error
             check_members(step.estimator, replace(table, form=step.form), step.name)
 
 
