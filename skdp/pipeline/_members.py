@@ -226,9 +226,10 @@ def _check_candidates(search, table, name):
 def _check_names_in_grids(search, name):
     """Raise `ValueError` if a grid of a search names a parameter that its estimator does not have.
 
-    A search sets the parameters of a candidate just before it fits this candidate, whatever its
-    `error_score`. By then, the candidates of other grids may have been charged. A grid is refused
-    if all of its combinations fail, since a randomized search may never draw a single one.
+    A search sets the parameters of a candidate just before it fits this candidate, and raises the
+    error for any value of `error_score`. By then, the candidates of other grids may have been
+    charged. A grid is refused if all of its combinations fail, since a randomized search may never
+    draw a single one.
     """
     for listed, drawn in _split_grids(search):
         first_error = None
