@@ -134,7 +134,9 @@ def _readers(part):
     is_passed_on = part is None or isinstance(part, str)
     if isinstance(part, FunctionTransformer):
         is_passed_on = not part.validate and is_elementwise(part.func, part.kw_args)
-    return None if is_passed_on else [part]
+    if is_passed_on:
+        return None
+    return [part]
 
 
 def _is_drop(part):
