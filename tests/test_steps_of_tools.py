@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import (
     GridSearchCV,
@@ -17,7 +19,7 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawDataWarning
 from skdp.exceptions import BudgetExceededError
@@ -143,6 +145,65 @@ def test_a_raw_step_is_named_once_and_before_the_charge(name):
         warnings.simplefilter("ignore")
         RAW[name](names)
     assert names.ledger.epsilon_spent == 0.0
+
+
+# Functions that freeze a fitted estimator whose part may have been fitted alone.
+FROZEN = {
+    "once": FrozenEstimator,
+    "twice": lambda fitted: FrozenEstimator(FrozenEstimator(fitted)),
+    "inside": lambda fitted: FrozenEstimator(make_pipeline(Normalizer(), FrozenEstimator(fitted))),
+}
+# Tools that receive a frozen transformer, or a frozen model.
+AROUND_FROZEN = {
+    "pipeline": lambda n, step, model: make_pipeline(step, n.model),
+    "union": lambda n, step, model: FeatureUnion([("a", n.scaler), ("b", step)]),
+    "columns": lambda n, step, model: ColumnTransformer(
+        [("a", n.scaler, [0]), ("b", step, [0, 1, 2])]
+    ),
+    "votes": lambda n, step, model: VotingClassifier([("a", n.model), ("b", model)]),
+    "stack": lambda n, step, model: StackingClassifier(
+        [("a", n.model), ("b", model)], n.model, cv=FOLDS
+    ),
+    "candidate": lambda n, step, model: GridSearchCV(
+        Pipeline([("s", n.scaler), ("m", n.model)]), {"s": [step]}, scoring=n.score, cv=FOLDS
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AROUND_FROZEN)
+@pytest.mark.parametrize("freeze", FROZEN)
+@pytest.mark.parametrize("first", [StandardScaler(), Normalizer()])
+def test_a_frozen_pipeline_is_named_exactly_if_a_part_learned_from_unknown_rows(
+    name, freeze, first
+):
+    """Its parts may have been fitted alone, when no tool around a private estimator saw them."""
+    fitted = Names()
+    first.fit(X)
+    step = make_pipeline(first, fitted.scaler.fit(X))
+    model = make_pipeline(first, fitted.model.fit(X, y))
+    names = Names()
+    tool = AROUND_FROZEN[name](names, FROZEN[freeze](step), FROZEN[freeze](model))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tool.fit(X, y)
+    texts = [str(w.message) for w in caught if issubclass(w.category, RawDataWarning)]
+    assert len(texts) == isinstance(first, StandardScaler)
+    assert all("rows that skdp does not know" in text for text in texts)
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), "private"])
+def test_a_frozen_last_model_of_a_stack_is_not_fitted(model):
+    """It is named only if it learned from unknown rows."""
+    names = Names()
+    last = Names().model if model == "private" else model
+    last.fit(X[:, :1], y)
+    stack = StackingClassifier([("a", names.model)], FrozenEstimator(last), cv=FOLDS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stack.fit(X, y)
+    texts = [str(w.message) for w in caught if issubclass(w.category, RawDataWarning)]
+    assert len(texts) == (model != "private")
+    assert all("final_estimator that learned from rows" in text for text in texts)
 
 
 REFUSED = {

@@ -142,6 +142,8 @@ def _problems_of_step(step, is_calling):
     is_of_targets = kind.__module__ == TARGETS
     if holds_private(step.estimator) and not is_of_targets:
         is_checked_elsewhere = step.kind != "learns" or tool_of_class(kind) is not None
+        if step.kind == "opaque":
+            is_checked_elsewhere = not _has_steps_of_unknown_rows(step.estimator)
         package = ""
         if step.kind == "unknown":
             package = unknown_package(kind)
@@ -155,6 +157,27 @@ def _problems_of_step(step, is_calling):
         name = f"func or inverse_func of {name}"
     repeats_rows = hasattr(step.estimator, "fit_resample")
     return [PartProblem(name + advice, repeats_rows, is_unknown=step.kind == "unknown")]
+
+
+def _has_steps_of_unknown_rows(frozen):
+    """Return True if a frozen estimator has a part that may have been fitted alone.
+
+    A tool around a private estimator was judged in its fit. A part without a private estimator may
+    have been fitted before it became a part.
+    """
+    model = frozen.estimator
+    if checks_its_steps(model):
+        return False
+    if is_frozen(model):
+        return not holds_private(model) or _has_steps_of_unknown_rows(model)
+    params = nested_parts(model)
+    for step in read_steps(model, with_fitted=True):
+        part = step.estimator
+        if not is_step(part) or any(map(checks_its_steps, holders_of(step.name, params))):
+            continue
+        if not holds_private(part) or (is_frozen(part) and _has_steps_of_unknown_rows(part)):
+            return True
+    return False
 
 
 def text_of_problems(problems):
@@ -274,11 +297,25 @@ def raw_in_members(tool, y):
         return []
     problems = []
     for name, member in parts_of(tool):
-        if name == "estimator" or not holds_private(member) or is_frozen(member):
+        if name == "estimator" or not holds_private(member):
             continue
-        inside = raw_steps(member, y=y) + _problems_of_copies(member)
+        if is_frozen(member):
+            inside = _problems_of_frozen(member)
+        else:
+            inside = raw_steps(member, y=y) + _problems_of_copies(member)
         problems += [p._replace(text=f"{p.text} of the member {name!r}") for p in inside]
     return problems
+
+
+def _problems_of_frozen(member):
+    """Return the problems of a frozen model, which no tool fits or copies, as `raw_steps` does."""
+    if not _step_readers:
+        return []
+    return [
+        problem
+        for step in read_steps(member, with_fitted=True)
+        for problem in _problems_of_step(step, is_calling=False)
+    ]
 
 
 def problems_of_callbacks(tool):

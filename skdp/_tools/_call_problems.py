@@ -211,7 +211,11 @@ def encoded_labels_problem(owner):
 def stacking_problem(variables):
     owner = variables.get("self")
     problems = [raw_members_problem(variables)]
-    if not holds_private(getattr(owner, "final_estimator", None)):
+    final = getattr(owner, "final_estimator", None)
+    if is_frozen(final):
+        if not holds_private(final):
+            problems.append("has a final_estimator that learned from rows which skdp does not know")
+    elif not holds_private(final):
         problems.append("fits its final_estimator to raw rows")
     if owner is not None and not isinstance(owner.cv, str):
         problems.append(folds_problem(owner.cv, owner))

@@ -7,12 +7,14 @@ charges of the steps before it.
 from numbers import Integral
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from skdp.pipeline._instances import sklearn_name
+from skdp._tools._parts import copy_parts, nested_parts
+from skdp.pipeline._instances import is_estimator, sklearn_name
 
-# Tools with the parameter `stack_method`.
-STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
+# The estimators that stacks fit if `final_estimator` is None.
+DEFAULT_FINALS = {"StackingClassifier": LogisticRegression, "StackingRegressor": RidgeCV}
 
 
 def check_combination(tool, table):
@@ -30,23 +32,79 @@ def check_combination(tool, table):
 
 
 def check_methods(tool):
-    """Raise `ValueError` if a member of a stack does not have the method that the stack calls.
+    """Raise `ValueError` if a member of a tool does not have the method that the tool calls.
 
-    scikit-learn detects this only after it has fitted all members.
+    scikit-learn detects this only when the tool has fitted its members, or predicts.
 
     Parameters
     ----------
     tool : estimator
     """
-    method = getattr(tool, "stack_method", "auto")
-    if sklearn_name(tool) not in STACKS or method == "auto":
+    check = METHOD_CHECKS.get(sklearn_name(tool))
+    if check is not None:
+        check(tool)
+
+
+def _check_methods_of_stack(stack):
+    method = stack.stack_method
+    if method == "auto":
         return
-    for name, member in tool.estimators:
+    for name, member in stack.estimators:
+        # scikit-learn also looks at the member before its fit.
         if not isinstance(member, str) and not hasattr(member, method):
-            raise ValueError(
-                f"stack_method={method!r}, but {name!r}, a {type(member).__name__}, has no "
-                f"{method}: use stack_method='auto'"
-            )
+            remedy = "use stack_method='auto'"
+            raise _missing_method(f"stack_method={method!r}", name, member, method, remedy)
+
+
+def _check_methods_of_votes(ensemble):
+    if ensemble.voting != "soft":
+        return
+    method = "predict_proba"
+    for name, member in ensemble.estimators:
+        if not isinstance(member, str) and not _has_method(member, method):
+            remedy = "use voting='hard', or leave this classifier out"
+            raise _missing_method("voting='soft'", name, member, method, remedy)
+
+
+def _check_method_of_threshold(classifier):
+    method = classifier.response_method
+    member = classifier.estimator
+    if method != "auto" and not _has_method(member, method):
+        setting = f"response_method={method!r}"
+        remedy = "use response_method='auto'"
+        raise _missing_method(setting, "estimator", member, method, remedy)
+
+
+def _check_method_of_self_training(classifier):
+    method = "predict_proba"
+    member = classifier.estimator
+    if not _has_method(member, method):
+        setting = "SelfTrainingClassifier chooses labels by probabilities"
+        remedy = "use a classifier that has it"
+        raise _missing_method(setting, "estimator", member, method, remedy)
+
+
+def _missing_method(setting, name, member, method, remedy):
+    return ValueError(
+        f"{setting}, but {name!r}, a {type(member).__name__}, has no {method}: {remedy}"
+    )
+
+
+def _has_method(member, method):
+    """Return True if an estimator will have a method once it is fitted.
+
+    A stack without a `final_estimator` lacks the methods of its default one before its fit.
+    """
+    if hasattr(member, method):
+        return True
+    if not is_estimator(member):
+        return False
+    filled = copy_parts(member)
+    for part in (filled, *nested_parts(filled).values()):
+        name = sklearn_name(part)
+        if name in DEFAULT_FINALS and part.final_estimator is None:
+            part.final_estimator = DEFAULT_FINALS[name]()
+    return hasattr(filled, method)
 
 
 def _check_target_functions(regressor, table):
@@ -168,4 +226,11 @@ CHECKS = {
     "MultiOutputRegressor": _check_columns_of_target,
     "ClassifierChain": _check_columns_of_target,
     "RegressorChain": _check_columns_of_target,
+}
+METHOD_CHECKS = {
+    "StackingClassifier": _check_methods_of_stack,
+    "StackingRegressor": _check_methods_of_stack,
+    "VotingClassifier": _check_methods_of_votes,
+    "FixedThresholdClassifier": _check_method_of_threshold,
+    "SelfTrainingClassifier": _check_method_of_self_training,
 }

@@ -1,15 +1,20 @@
 """Checks of the parameters of scikit-learn's containers, before the first charge."""
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 
 from skdp._data._frames import TIME_KINDS
 from skdp._data._output import asks_for_frame, frame_library
 from skdp._tools._classes import is_of_classes
+from skdp._tools._functions import is_elementwise
+from skdp._tools._parts import is_private
 from skdp.pipeline._forms import joined_names, repeated_names
-from skdp.pipeline._instances import is_estimator
+from skdp.pipeline._instances import is_estimator, sklearn_name
 from skdp.utils._validation import check_n_jobs
 
 
@@ -42,6 +47,8 @@ def check_container(container):
     names = [name for name, _ in parts]
     _check_names(container, parameter, names)
     _check_parts(container, parameter, parts)
+    if isinstance(container, ColumnTransformer):
+        _check_selected_columns(container)
     if isinstance(container, Pipeline):
         _check_transform_input(container)
     else:
@@ -81,6 +88,79 @@ def _check_parts(container, parameter, parts):
                 f"{parameter}: {name!r} is a {type(part).__name__}, which has no transform: only "
                 "the last step of a pipeline may lack one"
             )
+
+
+def _check_selected_columns(transformer):
+    """Raise `ValueError` if a step receives one dimension where it needs two, or the reverse.
+
+    A column that is selected without a list is a one-dimensional array, which only steps that read
+    text or dictionaries accept. Conversely, such steps read the names of a frame's columns as rows.
+    """
+    for name, part, columns in transformer.transformers:
+        if callable(columns) or _is_drop(part):
+            # The dimension of a function's selection is unknown.
+            continue
+        is_series = isinstance(columns, str | Integral) and not isinstance(columns, bool)
+        readers = _readers(part)
+        if is_series and (readers is None or any(map(_needs_table, readers))):
+            raise ValueError(
+                f"columns: {columns!r} selects a one-dimensional array for the step {name!r}; "
+                f"write [{columns!r}] instead of {columns!r}"
+            )
+        if not is_series and any(map(_reads_single_column, readers or ())):
+            raise ValueError(
+                f"columns: {columns!r} selects a table for the step {name!r}, which reads one "
+                "column of texts or dictionaries: write the name of the column without a list, and "
+                "a step for each column"
+            )
+
+
+def _readers(part):
+    """Return the estimators that receive a part's columns as they were selected.
+
+    Returns None if nothing reads them, so that they are the output of the part.
+    """
+    if isinstance(part, Pipeline):
+        for _, step in part.steps:
+            readers = _readers(step)
+            if readers is not None:
+                return readers
+        return None
+    if isinstance(part, FeatureUnion):
+        readers = [_readers(inner) for _, inner in part.transformer_list if not _is_drop(inner)]
+        if any(inner is None for inner in readers):
+            return None
+        return [step for inner in readers for step in inner]
+    is_passed_on = part is None or isinstance(part, str)
+    if isinstance(part, FunctionTransformer):
+        is_passed_on = not part.validate and is_elementwise(part.func, part.kw_args)
+    if is_passed_on:
+        return None
+    return [part]
+
+
+def _is_drop(part):
+    return isinstance(part, str) and part == "drop"
+
+
+def _needs_table(step):
+    """Return True for a private step, or one of scikit-learn, whose fit refuses one dimension."""
+    if is_private(step):
+        return True
+    if not sklearn_name(step):
+        return False
+    if isinstance(step, FunctionTransformer):
+        return bool(step.validate)
+    tags = get_tags(step).input_tags
+    return tags.two_d_array and not tags.one_d_array
+
+
+def _reads_single_column(step):
+    """Return True for a step of scikit-learn that reads a list of texts or dictionaries."""
+    if not sklearn_name(step):
+        return False
+    tags = get_tags(step).input_tags
+    return (tags.string or tags.dict) and not tags.two_d_array
 
 
 # Largest absolute value of a weight. Bounds are at most 1e150, so products stay finite.

@@ -23,7 +23,7 @@ from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, step_message, with_params
 from skdp.pipeline._kinds import is_private, step_kind
 from skdp.pipeline._known import inner_parts, join_names
-from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_parameters, check_receives_table
+from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_parameters
 from skdp.pipeline._steps import walk_through
 from skdp.utils._warnings import warn_user
 
@@ -206,6 +206,7 @@ def _check_candidates(search, table, name):
     candidates are charged.
     """
     stops = _is_text(search, "error_score", "raise")
+    _check_names_in_grids(search, name)
     # A search raises this error at the start of its fit. In a pipeline, earlier steps may have been
     # charged by then.
     for candidate in listed_candidates(search, name):
@@ -222,6 +223,63 @@ def _check_candidates(search, table, name):
             return
 
 
+def _check_names_in_grids(search, name):
+    """Raise `ValueError` if a grid of a search names a parameter that its estimator does not have.
+
+    A search sets the parameters of a candidate just before it fits this candidate, and raises the
+    error for any value of `error_score`. By then, the candidates of other grids may have been
+    charged. A grid is refused if all of its combinations fail, since a randomized search may never
+    draw a single one.
+    """
+    for listed, drawn in _split_grids(search):
+        first_error = None
+        for params in _combinations([listed]):
+            try:
+                candidate = with_params(search.estimator, params)
+                for parameter in drawn:
+                    with_params(candidate, {parameter: None})
+            except (TypeError, ValueError, AttributeError) as error:
+                first_error = first_error or error
+            else:
+                break
+        else:
+            if first_error is not None:
+                title = name or type(search).__name__
+                raise ValueError(step_message(title, first_error)) from first_error
+
+
+def _split_grids(search):
+    """Return a pair for each grid of a search: its listed values, and the names of the others.
+
+    The values of the others are drawn from distributions.
+    """
+    grids = getattr(search, "param_grid", None)
+    if grids is None:
+        grids = getattr(search, "param_distributions", {})
+    if isinstance(grids, dict):
+        grids = [grids]
+    try:
+        return [
+            (
+                {name: values for name, values in grid.items() if not hasattr(values, "rvs")},
+                [name for name, values in grid.items() if hasattr(values, "rvs")],
+            )
+            for grid in grids
+        ]
+    except (TypeError, AttributeError):
+        # The search itself refuses the grid before its first fit.
+        return []
+
+
+def _combinations(grids):
+    """Return the first combinations of the listed values of grids, as an iterable of dicts."""
+    try:
+        return islice(ParameterGrid(grids), MOST_COMBINATIONS)
+    except (TypeError, ValueError, AttributeError):
+        # The search itself refuses the grid before its first fit.
+        return []
+
+
 def _check_steps(container, table, name):
     """Raise `ValueError` if a step of a container refuses a parameter or its columns.
 
@@ -233,10 +291,6 @@ def _check_steps(container, table, name):
     for step in walk.steps:
         # A ColumnTransformer does not fit a part that receives no column.
         if is_estimator(step.estimator) and not (step.n_features == 0 and step.fits == 0):
-            try:
-                check_receives_table(step)
-            except ValueError as error:
-                raise ValueError(step_message(step.title, error)) from error
             check_members(step.estimator, replace(table, form=step.form), step.name)
 
 
@@ -322,21 +376,7 @@ def listed_candidates(search, name=""):
         Name of the search in a pipeline or an ensemble. A parameter that does not exist raises
         `ValueError`, except for a search without a name that draws its candidates.
     """
-    grids = getattr(search, "param_grid", None)
-    if grids is None:
-        grids = getattr(search, "param_distributions", {})
-    if isinstance(grids, dict):
-        grids = [grids]
-    try:
-        listed = [
-            {name: values for name, values in grid.items() if not hasattr(values, "rvs")}
-            for grid in grids
-        ]
-        combinations = ParameterGrid(listed)
-    except (TypeError, ValueError, AttributeError):
-        # The search itself refuses the grid before its first fit.
-        return
-    for params in islice(combinations, MOST_COMBINATIONS):
+    for params in _combinations([listed for listed, _ in _split_grids(search)]):
         try:
             yield with_params(search.estimator, params)
         except (TypeError, ValueError, AttributeError) as error:

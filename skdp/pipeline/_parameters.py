@@ -236,7 +236,6 @@ def _check_step(step, table):
     estimator = step.estimator
     if step.n_features == 0 and step.kind == "private":
         raise ValueError("the step receives no column, because the step before it returns none")
-    check_receives_table(step)
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
             f"{type(estimator).__name__} does not accept the sparse table that it receives; make "
@@ -260,15 +259,6 @@ def _check_step(step, table):
     output = output_form(estimator, step.form)
     if output.names is not None:
         check_unique_names(output.names, frame_library(estimator))
-
-
-def check_receives_table(step):
-    """Raise `ValueError` if a private step of a `ColumnTransformer` receives a single column."""
-    if step.is_series and step.kind == "private":
-        raise ValueError(
-            f"columns: {step.columns} selects a one-dimensional array; write [column] instead of "
-            "column"
-        )
 
 
 def _check_frozen(step):

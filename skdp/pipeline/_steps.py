@@ -60,8 +60,6 @@ class Place(FrozenValue):
         Public information about the table to which it is fitted.
     by_person : bool, default=False
         True if the pipeline is charged by person, so the number of rows is private.
-    is_series : bool, default=False
-        True if its column is selected without a list, so that it receives a one-dimensional array.
     """
 
     name: str
@@ -70,7 +68,6 @@ class Place(FrozenValue):
     fits: int | None = 1
     form: TableForm = UNKNOWN_FORM
     by_person: bool = False
-    is_series: bool = False
 
     @property
     def n_features(self):
@@ -255,7 +252,7 @@ def _walk(estimator, place, walk):
             # Without input columns, the step has no output.
             form = form.with_columns(None)
         before = (*place.before, place.name)
-        return replace(place, before=before, form=form, is_series=False)
+        return replace(place, before=before, form=form)
     if isinstance(estimator, Pipeline):
         return _walk_pipeline(estimator, place, walk)
     if is_skrub_container(estimator):
@@ -275,9 +272,7 @@ def _walk_pipeline(pipe, place, walk):
         fits = None
     after = place
     for part, inner in pipe.steps:
-        inside = place.inside(
-            part, before=after.before, form=after.form, is_series=after.is_series, fits=fits
-        )
+        inside = place.inside(part, before=after.before, form=after.form, fits=fits)
         after = _walk(inner, inside, walk)
     return after
 
@@ -310,7 +305,6 @@ def _walk_side_by_side(container, place, walk):
         place,
         before=(*place.before, *(step.name for step in inner_steps), place.name),
         form=joined_form(container, place.form, names, forms, threshold),
-        is_series=False,
     )
 
 
@@ -511,8 +505,7 @@ def _of_columns(transformer, place):
             fits = place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         form = place.form.take(places)
-        is_series = isinstance(columns, str | Integral)
-        yield inner, place.inside(part, columns=words, fits=fits, form=form, is_series=is_series)
+        yield inner, place.inside(part, columns=words, fits=fits, form=form)
     # A name and a position may refer to the same column.
     if selected is None or len({isinstance(chosen, str) for chosen in selected}) > 1:
         width = None
@@ -524,7 +517,7 @@ def _of_columns(transformer, place):
         if n_remaining is None:
             fits = None
         form = _rest_of(place.form, selected, n_remaining)
-        inside = place.inside("remainder", columns=REMAINDER, fits=fits, form=form, is_series=False)
+        inside = place.inside("remainder", columns=REMAINDER, fits=fits, form=form)
         yield transformer.remainder, inside
 
 

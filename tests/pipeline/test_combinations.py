@@ -2,11 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import StackingClassifier, VotingClassifier, VotingRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import SelectFromModel, SequentialFeatureSelector
-from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, KFold, RandomizedSearchCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    KFold,
+    RandomizedSearchCV,
+)
 from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import (
     ClassifierChain,
@@ -14,11 +22,13 @@ from sklearn.multioutput import (
     MultiOutputRegressor,
     RegressorChain,
 )
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
+from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skdp import DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant
+from skdp import DPLinearSVC, DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant
 from skdp.model_selection import make_dp_scorer
+from skdp.pipeline._members import check_members
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (60, 3))
@@ -30,6 +40,10 @@ FOLDS = KFold(3, shuffle=True, random_state=0)
 
 def classifier(accountant, **params):
     return DPLogisticRegression(0.1, delta=1e-6, data_norm=2.0, accountant=accountant, **params)
+
+
+def machine(accountant):
+    return DPLinearSVC(0.1, data_norm=2.0, accountant=accountant)
 
 
 def regressor(accountant):
@@ -49,6 +63,8 @@ def search(wrapper, grid, **options):
     return make
 
 
+# The second grid names a parameter that the classifier does not have.
+MISSPELLED = [{"C": [0.1]}, {"c": [0.1]}]
 # Tools that scikit-learn refuses in their fit, with a target, and words of the message.
 WRONG = {
     "inverse function is missing": (
@@ -77,6 +93,44 @@ WRONG = {
         lambda a: VotingClassifier([("c", classifier(a))]),
         two_outputs,
         "y has 2 columns",
+    ),
+    "soft votes": (
+        lambda a: VotingClassifier([("c", classifier(a)), ("s", machine(a))], voting="soft"),
+        y,
+        "'s', a DPLinearSVC, has no predict_proba",
+    ),
+    "soft votes of a pipeline": (
+        lambda a: VotingClassifier(
+            [("c", classifier(a)), ("s", make_pipeline(Normalizer(), machine(a)))], voting="soft"
+        ),
+        y,
+        "'s', a Pipeline, has no predict_proba",
+    ),
+    "method of a threshold": (
+        lambda a: FixedThresholdClassifier(machine(a), response_method="predict_proba"),
+        y,
+        "has no predict_proba",
+    ),
+    "misspelled in a grid": (search(GridSearchCV, MISSPELLED), y, "Invalid parameter 'c'"),
+    "misspelled after a long grid": (
+        search(GridSearchCV, [{"C": list(np.linspace(0.1, 1.0, 300))}, {"c": [0.1]}]),
+        y,
+        "Invalid parameter 'c'",
+    ),
+    "misspelled": (
+        search(RandomizedSearchCV, MISSPELLED, n_iter=1, random_state=0),
+        y,
+        "Invalid parameter 'c'",
+    ),
+    "misspelled distribution": (
+        search(RandomizedSearchCV, [{"C": [0.1]}, {"c": uniform()}], n_iter=1, random_state=0),
+        y,
+        "Invalid parameter 'c'",
+    ),
+    "misspelled in a halving search": (
+        search(HalvingRandomSearchCV, {"C": [0.1], "c": uniform()}, min_resources=20),
+        y,
+        "Invalid parameter 'c'",
     ),
     "empty grid": (search(GridSearchCV, {"C": []}), y, "non-empty"),
     "empty distribution": (search(RandomizedSearchCV, {"C": 1.0}), y, "iterable"),
@@ -111,14 +165,55 @@ WRONG = {
 }
 
 
+# These are refused without a pipeline, too: scikit-learn would detect them after a member's fit.
+DETECTED_LATE = [name for name in WRONG if name.startswith(("soft", "method", "misspelled"))]
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_combinations_are_refused_before_the_first_charge(name):
     make, target, words = WRONG[name]
-    accountant = PrivacyAccountant(100.0, 1e-2)
+    accountant = PrivacyAccountant(1000.0, 1e-2)
     scaler = DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant)
     with pytest.raises((TypeError, ValueError), match=words):
         make_pipeline(scaler, make(accountant)).fit(X, target)
+    if name in DETECTED_LATE:
+        with pytest.raises(ValueError, match=words):
+            make(accountant).fit(X, target)
     assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_labels_are_not_chosen_by_probabilities_that_do_not_exist():
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    unlabeled = np.where(np.arange(60) % 3, y, -1)
+    with pytest.raises(ValueError, match="has no predict_proba"):
+        SelfTrainingClassifier(machine(accountant)).fit(X, unlabeled)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "around", [lambda tool: tool, lambda tool: make_pipeline(Normalizer(), tool)]
+)
+def test_a_stack_without_a_last_model_has_probabilities(around):
+    """It has `predict_proba` only after its fit, from its default last model."""
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    stack = StackingClassifier([("c", classifier(accountant))], cv=FOLDS)
+    votes = VotingClassifier([("s", around(stack))], voting="soft").fit(X, y)
+    assert votes.predict_proba(X).shape == (60, 2)
+
+
+@pytest.mark.parametrize("grid", ["a part of a grid", "a distribution"])
+def test_a_random_search_may_never_draw_a_wrong_candidate(grid):
+    """A grid is refused only if no combination of its listed values has all parameters."""
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    other = DPLinearSVC(0.1, data_norm=2.0, accountant=accountant)
+    mechanisms = {"a part of a grid": ["output"], "a distribution": uniform()}[grid]
+    grids = {"model": [other, classifier(accountant)], "model__mechanism": mechanisms}
+    tool = RandomizedSearchCV(
+        Pipeline([("model", classifier(accountant))]), grids, n_iter=1, cv=FOLDS, refit=False
+    )
+    check_members(tool)
 
 
 @pytest.mark.parametrize("wrapper", [MultiOutputClassifier, ClassifierChain])

@@ -10,11 +10,18 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import Normalizer, PolynomialFeatures, SplineTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+)
 
 import skdp
 from skdp import (
@@ -151,7 +158,51 @@ def test_a_part_that_receives_one_column_as_a_vector_costs_nothing():
     accountant = PrivacyAccountant(100.0, 1e-2)
     columns = ColumnTransformer([("part", scaler(accountant), "p")])
     pipe = Pipeline([("first", scaler(accountant).set_output(transform="pandas")), ("c", columns)])
-    assert "write [column] instead" in refusal_of(pipe, accountant=accountant)
+    assert "write ['p'] instead" in refusal_of(pipe, accountant=accountant)
+
+
+# Steps by the column that they receive: numbers or words. In a column of one dimension, some find
+# rows, others fail or return one dimension.
+STEPS_OF_COLUMNS = {
+    "passed on": ("p", lambda: "passthrough"),
+    "dropped": ("p", lambda: "drop"),
+    "norm": ("p", Normalizer),
+    "identity": ("p", FunctionTransformer),
+    "elementwise": ("p", lambda: FunctionTransformer(np.sqrt)),
+    "validated": ("p", lambda: FunctionTransformer(validate=True)),
+    "pipeline": ("p", lambda: make_pipeline(FunctionTransformer(), Normalizer())),
+    "pipeline of nothing": ("p", lambda: make_pipeline("passthrough", FunctionTransformer())),
+    "union": ("p", lambda: FeatureUnion([("a", Normalizer()), ("b", "passthrough")])),
+    "columns": ("p", lambda: ColumnTransformer([("a", "passthrough", ["p"])])),
+    "categories": ("r", lambda: OneHotEncoder(categories=[["a", "b", "c"]], sparse_output=False)),
+    "words": ("r", lambda: HashingVectorizer(n_features=4)),
+    "pipeline of words": (
+        "r",
+        lambda: make_pipeline("passthrough", HashingVectorizer(n_features=4)),
+    ),
+    "union of words": ("r", lambda: FeatureUnion([("a", HashingVectorizer(n_features=4))])),
+}
+
+
+@pytest.mark.parametrize("name", STEPS_OF_COLUMNS)
+def test_a_step_that_cannot_read_its_selected_column_costs_nothing(name):
+    """A selection is refused before the charge exactly if scikit-learn would fail after it."""
+    column, make_step = STEPS_OF_COLUMNS[name]
+    for columns in (column, [column]):
+        selected = ("step", make_step(), columns)
+        plain = ColumnTransformer([("first", Normalizer(), ["q"]), selected], sparse_threshold=0)
+        accountant = PrivacyAccountant(100.0, 1e-2)
+        first = ("first", scaler(accountant), ["q"])
+        private = ColumnTransformer([first, selected], sparse_threshold=0)
+        try:
+            plain.fit(WORDS)
+        except (ValueError, IndexError):
+            with pytest.raises(ValueError, match="columns: "):
+                private.fit(WORDS)
+            assert accountant.epsilon_spent == 0.0
+        else:
+            private.fit(WORDS)
+            assert accountant.epsilon_spent > 0.0
 
 
 def test_a_step_without_parameters_returns_an_unknown_table():
