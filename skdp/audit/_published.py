@@ -254,9 +254,17 @@ def _items(value):
 
 
 @lru_cache(maxsize=1024)
-def _has_slots(cls):
-    """Return True if a class, or a base of it, declares slots."""
-    return any(vars(base).get("__slots__") for base in cls.__mro__)
+def _pickles_attributes(cls):
+    """Return True if pickles of a class contain exactly the attributes of its instances."""
+    methods = ("__reduce__", "__reduce_ex__", "__getstate__")
+    if any(getattr(cls, name) is not getattr(object, name) for name in methods):
+        return False
+    return not any(vars(base).get("__slots__") for base in cls.__mro__)
+
+
+def _is_kept(attributes, key, item):
+    """Return True if an entry of a pickled state is an attribute of the object."""
+    return key in attributes and attributes[key] is item
 
 
 def _state(value):
@@ -264,7 +272,7 @@ def _state(value):
     attributes = getattr(value, "__dict__", {})
     parts = [(f".{name}", attributes[name]) for name in sorted(attributes)]
     cls = type(value)
-    if parts and cls.__reduce__ is object.__reduce__ and not _has_slots(cls):
+    if parts and _pickles_attributes(cls):
         return parts
     try:
         # Examples are arguments of partial functions, positions of iterators and items of queues.
@@ -275,6 +283,9 @@ def _state(value):
     for i, part in enumerate(contents):
         if isinstance(part, Iterator):
             part = list(part)
+        if type(part) is dict:
+            # Pickles of most classes with their own state also contain the attributes.
+            part = {key: item for key, item in part.items() if not _is_kept(attributes, key, item)}
         if part:
             parts.append((f".state{i}", part))
     return parts
