@@ -257,7 +257,7 @@ def audit_epsilon(
     mean, however, changes as much with its divisor as with the row. Therefore, if fits have a
     `privacy_` statement and the bound is above the claim, the audit is repeated with tables of
     equal size, which contain the most central row instead of the canary. If the fits that choose
-    the test already show this, the test is not evaluated before. The tables of equal size differ by
+    the test already suggest this, it is not evaluated before. The tables of equal size differ by
     a removal and an addition, and the bound for one of the two is returned.
 
     References
@@ -363,7 +363,7 @@ def _attack_pairs(pairs, is_two_steps, rounds, new_attack, run):
 
     A violation found with a removed row is tested again with tables of equal size, because a mean
     also changes with its divisor, and skdp treats the number of rows as public. If the fits that
-    are used to choose the test already show one, it is not evaluated on further fits before.
+    are used to choose the test already suggest one, it is not evaluated on further fits before.
     """
     attacks = [new_attack(pair, is_two_steps=is_two_steps) for pair in pairs]
     result, attack, n_runs = _run_attacks(attacks, rounds, run)
@@ -541,8 +541,8 @@ class _Attack:
         self._choosing = ([], [])
         self._judging = ([], [])
         self._others = self._numbers = self._test = None
-        # The test that `choose` returned, and the number of fits to each table that it used.
-        self._chosen = self._n_chosen = None
+        # The test that `choose` returned, and the fits to each table that it used.
+        self._chosen = self._choice_fits = self._n_chosen = None
 
     @property
     def may_differ_by_size(self):
@@ -550,12 +550,22 @@ class _Attack:
         names = self._choosing[0][0]
         return self.tables.is_removal and any("privacy_." in name for name in names)
 
-    def exceeds_claim_by_choice(self):
-        """Return True if the fits used to choose the test would certify more than the claim."""
+    def seems_to_exceed_claim(self, n_judging, confidence):
+        """Return True if `n_judging` fits to each table would probably certify more than the claim.
+
+        This is estimated from the fits that are used to choose the test.
+        """
         test = self.choose()
         if test is None:
             return False
-        bound = test.bound
+        bound = attainable_bound(
+            test,
+            *self._choice_fits,
+            n_judging,
+            delta=self._delta_between_tables,
+            confidence=confidence,
+            gaussian=self._gaussian,
+        )
         if self._gaussian:
             bound = gdp_to_epsilon(max(bound, 0.0), self.claim.delta)
         return bound > self.claim.epsilon
@@ -594,8 +604,8 @@ class _Attack:
         It is computed once for these fits.
         """
         if self._n_chosen != self.n_choosing:
-            choosing, _, names = self._private_numbers()
-            self._chosen = self._choose_test(choosing, names)
+            self._choice_fits, _, names = self._private_numbers()
+            self._chosen = self._choose_test(self._choice_fits, names)
             self._n_chosen = self.n_choosing
         return self._chosen
 
@@ -767,7 +777,8 @@ def _run_attacks(attacks, rounds, run):
     """Return the result of the most promising attack, the attack, and the number of fits.
 
     The result is None if only tables of equal size can decide, because these tables differ in size
-    and the chosen test already exceeds the claim.
+    and further fits would probably certify more than the claim. Then nothing is certified for them,
+    so the estimate needs no confidence.
 
     Parameters
     ----------
@@ -781,7 +792,10 @@ def _run_attacks(attacks, rounds, run):
     n_choosing = rounds[0].n_choosing
     run.n_planned = n_before + rounds[0].n_fits
     attack = _most_promising(attacks, n_choosing)
-    if attack.may_differ_by_size and attack.exceeds_claim_by_choice():
+    first = rounds[0]
+    if attack.may_differ_by_size and attack.seems_to_exceed_claim(
+        first.n_judging, first.confidence
+    ):
         return None, attack, 2 * n_choosing
     n_elsewhere = n_choosing - attack.n_choosing
     for index, audit_round in enumerate(rounds):
