@@ -262,7 +262,7 @@ def _pickles_attributes(cls):
     return not any(vars(base).get("__slots__") for base in cls.__mro__)
 
 
-def _is_kept(attributes, key, item):
+def _is_attribute(attributes, key, item):
     """Return True if an entry of a pickled state is an attribute of the object."""
     return key in attributes and attributes[key] is item
 
@@ -285,7 +285,9 @@ def _state(value):
             part = list(part)
         if type(part) is dict:
             # Pickles of most classes with their own state also contain the attributes.
-            part = {key: item for key, item in part.items() if not _is_kept(attributes, key, item)}
+            part = {
+                key: item for key, item in part.items() if not _is_attribute(attributes, key, item)
+            }
         if part:
             parts.append((f".state{i}", part))
     return parts

@@ -123,13 +123,13 @@ def _best_windows(counts, noise, has_zeros):
     n_columns = len(counts)
     middle = counts.shape[1] // 2
     lengths, ends, prior, is_too_long = _windows(middle)
-    # For either sign, the sums of octaves from the smallest magnitude on.
+    # Octaves of either sign are summed from the smallest magnitude on.
     sums = np.zeros((n_columns, 2, middle + 1))
     sums[:, 0, 1:] = np.cumsum(counts[:, middle + 1 :], axis=1)
     sums[:, 1, 1:] = np.cumsum(counts[:, :middle][:, ::-1], axis=1)
     inside = sums[:, :, ends] - sums[:, :, np.newaxis, :-1]
     zeros = counts[:, middle].reshape(-1, 1, 1, 1)
-    # The axes of scores are columns, signs, lengths, without and with the zeros, first octaves.
+    # Scores have five axes: column, sign, length, without or with the zeros, and first octave.
     totals = np.stack([inside, inside + zeros], axis=3)
     scores = _evidence(totals, np.add.outer(lengths, [0, 1])[:, :, np.newaxis], noise) + prior
     is_hidden = has_zeros.reshape(-1, 1, 1, 1) & (inside <= noise.thresholds[:, np.newaxis])
