@@ -136,7 +136,7 @@ def _best_windows(counts, noise, has_zeros):
     scores[:, :, :, 0][is_hidden] = -np.inf
     scores[has_zeros, :, :, 1] = -np.inf
     scores[..., is_too_long] = -np.inf
-    # Of windows with equal scores, the first one is chosen.
+    # The first of several windows with equal scores is chosen.
     starts = scores.argmax(axis=-1)
     best_scores = np.take_along_axis(scores, starts[..., np.newaxis], axis=-1)
     best_scores = np.fmax(best_scores.reshape(n_columns, -1), -np.inf)
