@@ -215,3 +215,18 @@ def test_calls_on_disjoint_parts_are_not_said_to_add_up(places, relation, by_ind
     assert "the total is" not in words["public"]
     (total,) = privacy_report(model).totals
     assert total.epsilon == pytest.approx(root.epsilon_spent)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "rdp", "gdp"])
+def test_calls_on_the_same_rows_cost_what_the_ledger_says(composition):
+    """The statement composes the calls by the rule of the accountant, at the accountant's delta."""
+    rows = np.random.default_rng(0).normal(size=(200, 2))
+    y = (rows[:, 0] > 0).astype(int)
+    order = 8 if composition == "rdp" else None
+    accountant = PrivacyAccountant(100.0, 1e-4, composition=composition, rdp_order=order)
+    model = skdp.DPSGDClassifier(0.5, delta=1e-6, accountant=accountant, data_norm=4.0)
+    for _ in range(2):
+        model.partial_fit(rows, y, classes=[0, 1])
+    spent = accountant.epsilon_spent, accountant.delta_spent
+    assert (model.privacy_.epsilon, model.privacy_.delta) == pytest.approx(spent, rel=1e-9)

@@ -16,8 +16,10 @@ from skdp._data._errors import (
     DAYS_OF,
     FILL_VALUE_HINT,
     HINTS,
+    HintedError,
     check_finite,
     column_name,
+    join_errors,
     join_messages,
 )
 from skdp._data._frames import (
@@ -345,7 +347,7 @@ class ColumnTable:
             self._columns = list(self.matrix.T)
             self.matrix = None
         remaining = {}
-        messages = []
+        errors = []
         for j, check in checks.items():
             if self.matrix is not None or self._columns[j].dtype.kind != "O":
                 remaining[j] = check
@@ -353,9 +355,9 @@ class ColumnTable:
             try:
                 self._columns[j] = check(self._columns[j], self.name(j))
             except ValueError as error:
-                messages.append(str(error))
-        if messages:
-            raise ValueError(join_messages(messages))
+                errors.append(error)
+        if errors:
+            raise join_errors(errors)
         return remaining
 
     def check_readable(self):
@@ -503,12 +505,13 @@ def check_label_kinds(values, name, categories, kinds=None, after_fit=False):
                 "declare categories of the column's type, or convert the column to the type of the "
                 "categories"
             )
-            if has_kind(values, kinds):
-                remedy += FILL_VALUE_HINT
-        raise ValueError(
+        text = (
             f"{name} holds {other_kind}, but its categories [{shown}] are "
             f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: {remedy}"
         )
+        if not after_fit and has_kind(values, kinds):
+            raise HintedError(text + FILL_VALUE_HINT, text)
+        raise ValueError(text)
     return values
 
 

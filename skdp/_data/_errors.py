@@ -64,6 +64,40 @@ HINTS = {
 }
 
 
+class HintedError(ValueError):
+    """An error with a general hint, instead of which a caller that knows more gives its own.
+
+    Parameters
+    ----------
+    message : str
+        The complete message.
+    without_hint : str
+        The message without the hint.
+    """
+
+    def __init__(self, message, without_hint):
+        super().__init__(message, without_hint)
+        self.without_hint = without_hint
+
+    def __str__(self):
+        return self.args[0]
+
+
+def message_without_hint(error):
+    """Return the message of an error, without the hint of a `HintedError`."""
+    if isinstance(error, HintedError):
+        return error.without_hint
+    return str(error)
+
+
+def join_errors(errors):
+    """Return one error that joins the messages of errors about several columns."""
+    message = join_messages(map(str, errors))
+    if not any(isinstance(error, HintedError) for error in errors):
+        return ValueError(message)
+    return HintedError(message, join_messages(map(message_without_hint, errors)))
+
+
 def column_name(j, names=None):
     """Return "column" with its name, or its index if there are no names, for messages."""
     if names is None:

@@ -77,6 +77,20 @@ class Schema(dict):
         """
         Path(path).write_text(f"{self}\n", "utf-8")
 
+    def __eq__(self, other):
+        """Return True if both declare the same, in pairs and lists of any type.
+
+        So a schema equals the one in its file, which has lists instead of tuples and arrays.
+        """
+        if not isinstance(other, Schema):
+            return super().__eq__(other)
+        return _json_values(self) == _json_values(other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = None
+
     @property
     def bounds(self):
         """The declared bounds, a dict from columns to (low, high) or None."""
@@ -134,6 +148,17 @@ class Schema(dict):
 
     def _repr_html_(self):
         return html_fragment(*(Section(half, self._lines(half)).to_html() for half in self))
+
+
+def _json_values(schema):
+    """Return a schema's declarations as JSON values, as its file contains them."""
+    return {
+        half: {
+            name: json.loads(json.dumps(value, default=_json_value))
+            for name, value in declared.items()
+        }
+        for half, declared in schema.items()
+    }
 
 
 def _json_value(value):

@@ -21,7 +21,7 @@ from skdp._data._parts import (
 )
 from skdp._data._persons import row_weights_of, times_row_weights
 from skdp._data._row_wise import row_norms, row_sums
-from skdp.utils._validation import check_choice, check_magnitude
+from skdp.utils._validation import check_choice, check_within
 
 # Twice the relative rounding error of a double, and the smallest double for which this error holds.
 EPS = float(np.finfo(np.float64).eps)
@@ -40,6 +40,10 @@ MAX_DECREASE_NORM = {"l1": 2.5, "l2": 1.5}
 DECREASE_GRID = 2.0**-20
 # Number of equal rows that are compared: enough for all offsets relative to cache lines.
 COMPARED_ROWS = 67
+# Range of clips. Plans accept clips from 1e-50 to 1e50 before the charge. A clip is multiplied by
+# the unit of the rows, which is released after the charge, so this range is far wider, and no clip
+# of a plan is refused here. Squares of these clips neither under- nor overflow.
+CLIP_RANGE = (1e-100, 1e100)
 
 
 class ClippedSums(Rows):
@@ -64,7 +68,7 @@ class ClippedSums(Rows):
     constant : float
         Value c of the constant feature for the intercept; 0 for no such feature.
     clip : float
-        Upper bound C on the norm of a row's gradient, between 1e-50 and 1e50.
+        Upper bound C on the norm of a row's gradient, within `CLIP_RANGE`.
     norm : {"l2", "l1"}, default="l2"
         Norm in which gradients, of all classes together, are clipped.
     persons : Persons, default=None
@@ -107,7 +111,7 @@ class ClippedSums(Rows):
         self.center = center
         self.column_factors = column_factors
         self.norm = check_choice(norm, "norm", MAX_DECREASE_NORM)
-        self._clip = check_magnitude(clip, "clip")
+        self._clip = check_within(clip, "clip", *CLIP_RANGE)
         self._persons = persons
         self._indices = None
         if getattr(X, "workers", None) is None:

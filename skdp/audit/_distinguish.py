@@ -81,14 +81,11 @@ class TestResult(FrozenValue):
         Description of the test.
     counts : tuple of int, default=()
         True positives and runs, false positives and runs; empty if there is no test.
-    has_statement : bool, default=False
-        True if a part of the fitted estimator has a `privacy_` statement of skdp.
     """
 
     epsilon: float
     test: str
     counts: tuple = ()
-    has_statement: bool = False
 
 
 def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):

@@ -256,8 +256,9 @@ def audit_epsilon(
     number of rows is public. Published numbers that depend only on this number are left out. A
     mean, however, changes as much with its divisor as with the row. Therefore, if fits have a
     `privacy_` statement and the bound is above the claim, the audit is repeated with tables of
-    equal size, which contain the most central row instead of the canary. These tables differ by a
-    removal and an addition, and the bound for one of the two is returned.
+    equal size, which contain the most central row instead of the canary. If the fits that choose
+    the test already suggest this, it is not evaluated before. The tables of equal size differ by
+    a removal and an addition, and the bound for one of the two is returned.
 
     References
     ----------
@@ -361,12 +362,12 @@ def _attack_pairs(pairs, is_two_steps, rounds, new_attack, run):
     """Return the result of attacks on pairs of neighboring tables, and the number of fits.
 
     A violation found with a removed row is tested again with tables of equal size, because a mean
-    also changes with its divisor, and skdp treats the number of rows as public.
+    also changes with its divisor, and skdp treats the number of rows as public. If the fits that
+    are used to choose the test already suggest one, it is not evaluated on further fits before.
     """
     attacks = [new_attack(pair, is_two_steps=is_two_steps) for pair in pairs]
     result, attack, n_runs = _run_attacks(attacks, rounds, run)
-    is_above = result.epsilon > attack.claim.epsilon
-    if is_above and attack.tables.is_removal and result.has_statement:
+    if result is None or (result.epsilon > attack.claim.epsilon and attack.may_differ_by_size):
         same_size = _tables.with_as_many_rows(attack.tables)
         attacks = [new_attack(same_size, is_two_steps=True)]
         result, _, n_more = _run_attacks(attacks, rounds, run)
@@ -540,6 +541,34 @@ class _Attack:
         self._choosing = ([], [])
         self._judging = ([], [])
         self._others = self._numbers = self._test = None
+        # The test that `choose` returned, and the fits to each table that it used.
+        self._chosen = self._choice_fits = self._n_chosen = None
+
+    @property
+    def may_differ_by_size(self):
+        """True if a removed row also changes the number of rows, which a statement calls public."""
+        names = self._choosing[0][0]
+        return self.tables.is_removal and any("privacy_." in name for name in names)
+
+    def seems_to_exceed_claim(self, n_judging, confidence):
+        """Return True if `n_judging` fits to each table would probably certify more than the claim.
+
+        This is estimated from the fits that are used to choose the test.
+        """
+        test = self.choose()
+        if test is None:
+            return False
+        bound = attainable_bound(
+            test,
+            *self._choice_fits,
+            n_judging,
+            delta=self._delta_between_tables,
+            confidence=confidence,
+            gaussian=self._gaussian,
+        )
+        if self._gaussian:
+            bound = gdp_to_epsilon(max(bound, 0.0), self.claim.delta)
+        return bound > self.claim.epsilon
 
     @property
     def n_choosing(self):
@@ -570,9 +599,15 @@ class _Attack:
             seen[is_other].append(shown)
 
     def choose(self):
-        """Return the best test on the fits used to choose it, or None."""
-        choosing, _, names = self._private_numbers()
-        return self._choose_test(choosing, names)
+        """Return the best test on the fits used to choose it, or None.
+
+        It is computed once for these fits.
+        """
+        if self._n_chosen != self.n_choosing:
+            self._choice_fits, _, names = self._private_numbers()
+            self._chosen = self._choose_test(self._choice_fits, names)
+            self._n_chosen = self.n_choosing
+        return self._chosen
 
     def _choose_test(self, fits, names):
         """Return the best test on fits to each of the two tables, or None."""
@@ -596,12 +631,11 @@ class _Attack:
         """Return the `TestResult` of a test on the fits that were not used to choose it."""
         choosing, judging, names = self._numbers = self._private_numbers()
         test = self._test = self._choose_test(choosing, names)
-        has_statement = any("privacy_." in name for name in self._choosing[0][0])
         if test is None:
-            return TestResult(0.0, NO_TEST, has_statement=has_statement)
+            return TestResult(0.0, NO_TEST)
         counts = test.counts(*judging)
         epsilon = self._certified(counts, confidence)
-        return TestResult(epsilon, test.description, counts, has_statement)
+        return TestResult(epsilon, test.description, counts)
 
     def _certified(self, counts, confidence):
         """Return the epsilon that the counts of a test certify."""
@@ -742,6 +776,10 @@ def _most_promising(attacks, n_choosing):
 def _run_attacks(attacks, rounds, run):
     """Return the result of the most promising attack, the attack, and the number of fits.
 
+    The result is None if only tables of equal size can decide, because these tables differ in size
+    and further fits would probably certify more than the claim. Then nothing is certified for them,
+    so the estimate needs no confidence.
+
     Parameters
     ----------
     attacks : list of _Attack
@@ -754,6 +792,11 @@ def _run_attacks(attacks, rounds, run):
     n_choosing = rounds[0].n_choosing
     run.n_planned = n_before + rounds[0].n_fits
     attack = _most_promising(attacks, n_choosing)
+    first = rounds[0]
+    if attack.may_differ_by_size and attack.seems_to_exceed_claim(
+        first.n_judging, first.confidence
+    ):
+        return None, attack, 2 * n_choosing
     n_elsewhere = n_choosing - attack.n_choosing
     for index, audit_round in enumerate(rounds):
         run.n_planned = n_before + audit_round.n_fits

@@ -9,6 +9,7 @@ import types
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -18,6 +19,8 @@ MAX_NUMBER = 1e140
 OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
 # Types whose values contain only a single number or text.
 SCALARS = frozenset((bool, int, float, str, bytes))
+# Types whose values contain only their items.
+CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
 # Code is public, so it is not searched.
 CODE = type | types.ModuleType | types.BuiltinFunctionType
 
@@ -91,16 +94,14 @@ def as_matrix(observations):
     blocks = [np.empty((len(observations), 0))]
     names = []
     sizes = {}
-    for name in dict.fromkeys(name for seen in observations for name in seen):
+    for name in dict.fromkeys(chain.from_iterable(observations)):
+        numbers = [seen.get(name) for seen in observations]
         # -1 distinguishes a missing entry from an empty one.
-        size = np.full(len(observations), -1)
-        for index, seen in enumerate(observations):
-            if name in seen:
-                size[index] = len(seen[name])
+        size = np.array([-1 if entry is None else len(entry) for entry in numbers])
         width = size.max()
         block = np.zeros((len(size), width))
-        numbers = [seen[name] for seen in observations if name in seen]
-        block[np.arange(width) < size[:, None]] = np.concatenate(numbers)
+        present = [entry for entry in numbers if entry is not None]
+        block[np.arange(width) < size[:, None]] = np.concatenate(present)
         blocks.append(block)
         if width > 1:
             names += [f"{name}[{i}]" for i in range(width)]
@@ -127,16 +128,18 @@ def _answers(estimator, probe):
 def _numbers(value):
     """Return a value as a list of numbers, or None if it is neither a number, text nor an array."""
     cls = type(value)
-    if cls is bool or (cls is int and abs(value) <= 2**53):
-        return [float(value)]
     if cls is float and 0.0 < abs(value) <= MAX_NUMBER:
         return [value]
+    if cls is bool or (cls is int and abs(value) <= 2**53):
+        return [float(value)]
     if cls in (str, bytes, int):
         if cls is not bytes:
             value = str(value).encode("utf-8", "surrogatepass")
         return [float(zlib.crc32(value))]
     if cls in (list, tuple) and value and set(map(type, value)) <= {bool, int, float}:
         return [number for item in value for number in _numbers(item)]
+    if cls in CONTAINERS:
+        return None
     array = _array(value)
     if array is None or array.dtype.kind not in "biufcmMSU":
         return None
@@ -195,10 +198,11 @@ def _is_array(value):
 
 def _describe_type(value):
     """Return a description of type and memory layout, which may also depend on rows."""
+    cls = type(value)
+    if cls in (str, float, list):
+        return ""
     if not _is_array(value):
-        if type(value) in (float, list, str):
-            return ""
-        return f" ({type(value).__name__})"
+        return f" ({cls.__name__})"
     if value.dtype == np.float64 and value.size and not value.flags.fnc:
         return ""
     # An empty array has no values that reflect its shape.
@@ -213,6 +217,8 @@ def _describe_type(value):
 
 def _children(value):
     """Return (location, content) for each object that a value directly contains."""
+    if type(value) in CONTAINERS or _is_array(value):
+        return _items(value)
     if isinstance(value, types.FunctionType):
         # Functions in modules are public. Nested ones may contain variables of the outer function.
         if "<" not in value.__qualname__:
@@ -225,8 +231,6 @@ def _children(value):
         return [(".kept", variable) for variable in variables]
     if isinstance(value, CODE) or hasattr(type(value), "charge"):
         return []
-    if type(value) in (dict, list, tuple, set, frozenset) or _is_array(value):
-        return _items(value)
     return [*_items(value), *_state(value)]
 
 
@@ -250,9 +254,17 @@ def _items(value):
 
 
 @lru_cache(maxsize=1024)
-def _has_slots(cls):
-    """Return True if a class, or a base of it, declares slots."""
-    return any(vars(base).get("__slots__") for base in cls.__mro__)
+def _pickles_attributes(cls):
+    """Return True if pickles of a class contain exactly the attributes of its instances."""
+    methods = ("__reduce__", "__reduce_ex__", "__getstate__")
+    if any(getattr(cls, name) is not getattr(object, name) for name in methods):
+        return False
+    return not any(vars(base).get("__slots__") for base in cls.__mro__)
+
+
+def _is_attribute(attributes, key, item):
+    """Return True if an entry of a pickled state is an attribute of the object."""
+    return key in attributes and attributes[key] is item
 
 
 def _state(value):
@@ -260,7 +272,7 @@ def _state(value):
     attributes = getattr(value, "__dict__", {})
     parts = [(f".{name}", attributes[name]) for name in sorted(attributes)]
     cls = type(value)
-    if parts and cls.__reduce__ is object.__reduce__ and not _has_slots(cls):
+    if parts and _pickles_attributes(cls):
         return parts
     try:
         # Examples are arguments of partial functions, positions of iterators and items of queues.
@@ -271,6 +283,11 @@ def _state(value):
     for i, part in enumerate(contents):
         if isinstance(part, Iterator):
             part = list(part)
+        if type(part) is dict:
+            # Pickles of most classes with their own state also contain the attributes.
+            part = {
+                key: item for key, item in part.items() if not _is_attribute(attributes, key, item)
+            }
         if part:
             parts.append((f".state{i}", part))
     return parts

@@ -24,6 +24,10 @@ from skdp.utils._values import FrozenValue, checked
 _MAX_STEPS = 2.0**61
 # Largest magnitude of a value, so that sums with noise do not overflow.
 _MAX_VALUE = 2.0**1000
+# Rates t of the Chernoff bounds on the tail of a sum of Laplace variables of scale 1, and the
+# logarithms of 1 - t^2.
+_CHERNOFF_RATES = np.linspace(0.01, 0.99, 99)
+_LOG_FACTORS = np.log1p(-_CHERNOFF_RATES * _CHERNOFF_RATES)
 
 
 def as_floats(values, name):
@@ -366,5 +370,5 @@ def laplace_tail(scale, probability, terms):
     """
     if terms == 1:
         return -scale * math.log(2.0 * probability)
-    t = np.linspace(0.01, 0.99, 99)
-    return scale * float(((-math.log(probability) - terms * np.log1p(-t * t)) / t).min())
+    exponents = -math.log(probability) - terms * _LOG_FACTORS
+    return scale * float((exponents / _CHERNOFF_RATES).min())

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -108,6 +108,7 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
         return step, _grid.check_steps(self, scale, size)
 
 
+@lru_cache(maxsize=256)
 def scale_in_steps(sensitivity, epsilon, d, step):
     """Return the noise scale in steps for d values, raised for the rounding and rounded up.
 

@@ -190,6 +190,11 @@ class PipelineCheck(PrintedDocument, FrozenValue):
             yield step.step, step.estimator + columns_text, step.kind, at_least + price + times
 
     def _totals(self):
+        is_free = self.exact and not any(step.event for step in self.steps)
+        if is_free and self.accepted:
+            return "no step makes a private release, so a fit charges nothing"
+        if is_free:
+            return "no step is private: a fit charges nothing, and the rows are not protected"
         at_least = ""
         if not self.exact:
             at_least = "at least "

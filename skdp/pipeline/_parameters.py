@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import ColumnTable, check_label_kinds
-from skdp._data._errors import FILL_VALUE_HINT, column_name, non_numeric_error, times_error
+from skdp._data._errors import column_name, message_without_hint, non_numeric_error, times_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._frames import TIME_KINDS
 from skdp._data._lengths import check_lengths, n_rows_of, shape_of
@@ -224,9 +224,11 @@ def _with_fill_values(error, step, steps):
     )
     columns = ", ".join(str(j) for j in step.form.examples if step.form.kinds[j] == "mixed")
     # The name of the imputer is known here, so the general hint is not needed.
-    text = str(error).replace(FILL_VALUE_HINT, "").rstrip(".")
+    text = message_without_hint(error)
+    if not text.endswith("."):
+        text += "."
     return ValueError(
-        f"{text}. Columns {columns} may hold {fills}: use a fill_value of "
+        f"{text} Columns {columns} may hold {fills}: use a fill_value of "
         "the same kind as the other values, and declare the categories of string columns, e.g. "
         "categories={column: 'auto'} in a step that has this parameter"
     )

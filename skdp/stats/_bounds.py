@@ -1,7 +1,7 @@
 """Plans of private bounds of columns and norms, by a histogram over exponentially spaced bins."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -538,10 +538,13 @@ def spaced_bins(values, bits):
     return np.where(words < 0, -magnitude, magnitude)
 
 
+@cache
 def spaced_edges(bits):
     """Return the edges of bins: bin k > 0 is between edges k - 1 and k, bin 0 below edge 0."""
     k = np.arange((2 * _OCTAVES << bits) + 1)
-    return np.ldexp(1.0 + (k % (1 << bits)) / (1 << bits), (k >> bits) - _OCTAVES)
+    edges = np.ldexp(1.0 + (k % (1 << bits)) / (1 << bits), (k >> bits) - _OCTAVES)
+    edges.flags.writeable = False
+    return edges
 
 
 def with_zero_beside_one(low, high):

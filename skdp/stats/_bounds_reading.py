@@ -5,6 +5,7 @@ belongs to an octave, the range from a power of two to the next. Position 0 is t
 position k > 0 the k-th octave of positive numbers, and position -k that of negative numbers.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ DEVIATIONS_OF_SIGN = 2.0
 FALSE_ALARM_BESIDE_ZEROS = 1e-6
 # Maximum number of octaves in the windows that are compared if no bin is visible.
 MAX_WINDOW = 8
+# Number of columns whose windows are compared at once; more columns would need more memory.
+COLUMNS_PER_BLOCK = 64
 # Decrease in a window's log prior weight: for each octave after the first, for negative numbers,
 # and for each octave by which its end is outside the typical exponents.
 WINDOW_PENALTY = 0.3
@@ -105,40 +108,75 @@ def best_windows(counts, noise, has_zeros):
         Parameters of `likely_ranges`, which has the same return values.
     """
     n_columns = len(counts)
+    first = np.empty(n_columns, dtype=np.int64)
+    last = np.empty(n_columns, dtype=np.int64)
+    is_likely = np.empty(n_columns, dtype=bool)
+    for start in range(0, n_columns, COLUMNS_PER_BLOCK):
+        block = slice(start, start + COLUMNS_PER_BLOCK)
+        windows = _best_windows(counts[block], noise, has_zeros[block])
+        first[block], last[block], is_likely[block] = windows
+    return first, last, is_likely
+
+
+def _best_windows(counts, noise, has_zeros):
+    """Return the most likely windows of a block of columns."""
+    n_columns = len(counts)
     middle = counts.shape[1] // 2
-    first = np.zeros(n_columns, dtype=np.int64)
-    last = np.zeros(n_columns, dtype=np.int64)
-    best_scores = np.full(n_columns, -np.inf)
+    lengths, ends, prior, is_too_long = _windows(middle)
+    # Octaves of either sign are summed from the smallest magnitude on.
+    sums = np.zeros((n_columns, 2, middle + 1))
+    sums[:, 0, 1:] = np.cumsum(counts[:, middle + 1 :], axis=1)
+    sums[:, 1, 1:] = np.cumsum(counts[:, :middle][:, ::-1], axis=1)
+    inside = sums[:, :, ends] - sums[:, :, np.newaxis, :-1]
+    zeros = counts[:, middle].reshape(-1, 1, 1, 1)
+    # Scores have five axes: column, sign, length, without or with the zeros, and first octave.
+    totals = np.stack([inside, inside + zeros], axis=3)
+    scores = _evidence(totals, np.add.outer(lengths, [0, 1])[:, :, np.newaxis], noise) + prior
+    is_hidden = has_zeros.reshape(-1, 1, 1, 1) & (inside <= noise.thresholds[:, np.newaxis])
+    scores[:, :, :, 0][is_hidden] = -np.inf
+    scores[has_zeros, :, :, 1] = -np.inf
+    scores[..., is_too_long] = -np.inf
+    # The first of several windows with equal scores is chosen.
+    starts = scores.argmax(axis=-1)
+    best_scores = np.take_along_axis(scores, starts[..., np.newaxis], axis=-1)
+    best_scores = np.fmax(best_scores.reshape(n_columns, -1), -np.inf)
     columns = np.arange(n_columns)
-    zeros = counts[:, middle, np.newaxis]
+    best = best_scores.argmax(axis=1)
+    best_scores = best_scores[columns, best]
+    sign, length, is_from_zero = np.unravel_index(best, starts.shape[1:])
+    start = starts[columns, sign, length, is_from_zero]
+    inner = np.where(is_from_zero, 0, start + 1)
+    outer = start + lengths[length]
+    low = np.where(sign, -outer, inner)
+    high = np.where(sign, -inner, outer)
+    is_any = best_scores > -np.inf
+    return np.where(is_any, low, 0), np.where(is_any, high, 0), np.isfinite(best_scores)
+
+
+@lru_cache(maxsize=8)
+def _windows(n_octaves):
+    """Return the lengths of windows, and arrays for all lengths and first octaves.
+
+    Returns
+    -------
+    lengths : ndarray of shape (n_lengths,)
+    ends : ndarray of shape (n_lengths, n_octaves)
+        The octave after the window.
+    prior : ndarray of shape (2, n_lengths, 1, n_octaves)
+        Log prior weights of windows of positive and of negative numbers.
+    is_too_long : ndarray of shape (n_lengths, 2, n_octaves)
+        True if a window would continue beyond the last octave.
+    """
+    lengths = np.arange(1, MAX_WINDOW + 1)
+    ends = np.add.outer(lengths, np.arange(n_octaves))
+    # The smallest magnitude at position k is 2**(k - 1 - n_octaves / 2).
+    exponents = ends - 1 - n_octaves // 2
     lowest, highest = TYPICAL_EXPONENTS
-    for sign, octaves in ((1, counts[:, middle + 1 :]), (-1, counts[:, :middle][:, ::-1])):
-        sums = np.concatenate([np.zeros((n_columns, 1)), np.cumsum(octaves, axis=1)], axis=1)
-        for length in range(1, MAX_WINDOW + 1):
-            inside = sums[:, length:] - sums[:, :-length]
-            # The smallest magnitude at position k is 2**(k - 1 - middle / 2).
-            exponents = np.arange(middle - length + 1) + length - 1 - middle // 2
-            distance = np.maximum(exponents - highest, 0) + np.maximum(lowest - exponents, 0)
-            prior = -DISTANCE_PENALTY * distance - WINDOW_PENALTY * (length - 1)
-            prior -= NEGATIVE_PENALTY * (sign < 0)
-            without_zeros = _evidence(inside, length, noise) + prior
-            is_hidden = has_zeros[:, np.newaxis] & (inside <= noise.thresholds[length - 1])
-            without_zeros[is_hidden] = -np.inf
-            with_zeros = _evidence(inside + zeros, length + 1, noise) + prior
-            with_zeros[has_zeros] = -np.inf
-            for scores, is_from_zero in ((without_zeros, False), (with_zeros, True)):
-                start = scores.argmax(axis=1)
-                is_better = scores[columns, start] > best_scores
-                best_scores = np.where(is_better, scores[columns, start], best_scores)
-                if is_from_zero:
-                    inner = np.zeros_like(start)
-                else:
-                    inner = start + 1
-                outer = start + length
-                low, high = (inner, outer) if sign > 0 else (-outer, -inner)
-                first = np.where(is_better, low, first)
-                last = np.where(is_better, high, last)
-    return first, last, np.isfinite(best_scores)
+    distance = np.maximum(exponents - highest, 0) + np.maximum(lowest - exponents, 0)
+    prior = -DISTANCE_PENALTY * distance - WINDOW_PENALTY * (lengths[:, np.newaxis] - 1)
+    prior = np.stack([prior, prior - NEGATIVE_PENALTY])[:, :, np.newaxis]
+    is_too_long = np.stack([ends > n_octaves] * 2, axis=1)
+    return lengths, np.minimum(ends, n_octaves), prior, is_too_long
 
 
 def _evidence(total, n_counts, noise):

@@ -8,7 +8,7 @@ that the values are spread over the range, or when no levels are left.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import hypot, inf, nextafter, sqrt
 
 import numpy as np
@@ -353,6 +353,7 @@ class _ColumnSearch:
         )
 
 
+@lru_cache(maxsize=256)
 def gaussian_part(whole, fraction, sensitivity):
     """Return a Gaussian mechanism whose mu**2 is a fraction of another mechanism's mu**2."""
     multiplier = whole.noise_multiplier / sqrt(fraction) * SLACK

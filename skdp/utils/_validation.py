@@ -22,6 +22,8 @@ MIN_STEPS = 64
 
 def check_real(value: object, name: str) -> float:
     """Return a float, or raise `ValueError`."""
+    if type(value) is float:
+        return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:
@@ -40,11 +42,17 @@ def as_doubles(value):
 
 def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER) -> int:
     """Return an int from `low` to `high`, by default the largest exact float64."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
+    if type(value) is int:
+        number = value
+    elif isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
+        number = int(value)
+    else:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
-    if int(value) > high:
+    if number < low:
+        raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
+    if number > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
-    return int(value)
+    return number
 
 
 def check_verbose(verbose):

@@ -133,3 +133,26 @@ def test_a_file_that_is_no_schema_is_refused(text, tmp_path):
     (tmp_path / "schema.json").write_text(text)
     with pytest.raises(ValueError, match="must contain an object with 'bounds' and 'categories'"):
         Schema.load(tmp_path / "schema.json")
+
+
+PAIRS = [(0, 1), [0, 1], np.array([0, 1]), ("2015", datetime.date(2016, 1, 31))]
+LABELS = [("a", "b"), ["a", "b"], np.array(["a", "b"]), None]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+@pytest.mark.parametrize("labels", LABELS, ids=repr)
+def test_a_schema_equals_the_one_in_its_file(tmp_path, pair, labels):
+    schema = Schema(bounds={"x": pair, "empty": None}, categories={"w": labels})
+    schema.save(tmp_path / "schema.json")
+    loaded = Schema.load(tmp_path / "schema.json")
+    assert loaded == schema and schema == loaded and not schema != loaded
+    for other in (
+        Schema(bounds={"x": (0, 2), "empty": None}, categories={"w": labels}),
+        Schema(bounds={"x": pair, "empty": None}, categories={"w": ["a"]}),
+        Schema(bounds={"x": pair}, categories={"w": labels}),
+    ):
+        assert other != schema and not other == loaded
+
+
+def test_the_label_of_a_column_is_not_its_text():
+    assert Schema(bounds={1: (0, 1)}, categories={}) != Schema(bounds={"1": (0, 1)}, categories={})

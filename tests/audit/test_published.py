@@ -14,7 +14,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from skdp import PrivacyAccountant
+from skdp.audit import audit_epsilon
 from skdp.audit._published import as_matrix, observe
+from skdp.exceptions import PrivacyViolationWarning
 
 
 def published_floats(estimator):
@@ -38,6 +40,34 @@ class Slotted(Part):
 
 
 SECRET = 0.12345
+# Numbers of objects, by id, that are in no attribute.
+ELSEWHERE = {}
+
+
+class AddsToItsPickle(BaseEstimator):
+    """Adds a number to its attributes when it is pickled."""
+
+    def __init__(self, hidden=None):
+        ELSEWHERE[id(self)] = hidden
+        self.hidden = None
+
+    def __getstate__(self):
+        return super().__getstate__() | {"added": ELSEWHERE[id(self)]}
+
+
+class PicklesOnlyItsState(Part):
+    """Has attributes, and pickles a number instead."""
+
+    def __getstate__(self):
+        return ELSEWHERE[self.key]
+
+
+class ReducesToANumber(PicklesOnlyItsState):
+    def __reduce_ex__(self, protocol):
+        return Part, (), {"added": ELSEWHERE[self.key]}
+
+
+ELSEWHERE["state"] = [SECRET]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +92,9 @@ SECRET = 0.12345
         count(SECRET),
         deque([SECRET]),
         Slotted(SECRET),
+        AddsToItsPickle(SECRET),
+        PicklesOnlyItsState(key="state"),
+        ReducesToANumber(key="state"),
     ],
     ids=lambda place: type(place).__name__,
 )
@@ -182,3 +215,30 @@ def test_fits_that_show_differently_many_numbers():
         -1.0,
     ]
     assert np.isfinite(values).all() and values[2, names.index("published number b")] != 0.0
+
+
+class RowsInItsPickle(BaseEstimator):
+    """Publishes noise, but its pickle contains the exact mean of the rows."""
+
+    def __init__(self, epsilon=1.0):
+        self.epsilon = epsilon
+
+    def fit(self, X, y=None):
+        ELSEWHERE[id(self)] = float(np.mean(X))
+        self.noise_ = np.random.default_rng().normal()
+        return self
+
+    def __getstate__(self):
+        return super().__getstate__() | {"mean": ELSEWHERE[id(self)]}
+
+
+def test_an_audit_finds_what_only_a_pickle_contains():
+    with pytest.warns(PrivacyViolationWarning):
+        assert audit_epsilon(RowsInItsPickle(), n_fits=100, relation="replace_one").violation
+
+
+def test_an_attribute_is_seen_once_although_the_pickle_contains_it():
+    names = [name for name in observe(AddsToItsPickle()) if "hidden" in name]
+    model = BaseEstimator()
+    model.kept_ = np.arange(3.0)
+    assert names == [] and sum("kept_" in name for name in observe(model)) == 1

@@ -8,6 +8,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
@@ -325,6 +326,15 @@ def test_the_result_can_be_read():
     for text in (str(result), result._repr_html_()):
         assert "not private" in text and "one fit costs (2, 1e-06)" in text
     assert isinstance(result.steps[2].epsilon, float)
+
+
+def test_a_pipeline_without_a_private_step_has_no_cost():
+    raw = make_pipeline(StandardScaler(), LogisticRegression())
+    for text in (str(check_pipeline(raw)), check_pipeline(raw)._repr_html_()):
+        assert "no step is private: a fit charges nothing, and the rows are not protected" in text
+        assert "one fit costs" not in text
+    stateless = check_pipeline(FunctionTransformer())
+    assert "no step makes a private release, so a fit charges nothing" in str(stateless)
 
 
 def test_the_joint_cost_is_composed():

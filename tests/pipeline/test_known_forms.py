@@ -310,6 +310,8 @@ def test_a_fill_value_of_another_kind_than_declared_categories_costs_nothing():
     behind = ColumnTransformer([("filled", imputer("a"), [0])])
     message = refused(make_pipeline(standard(), behind, encoder, classifier()), TABLE)
     assert "fill_value='a' of step 'columntransformer__filled'" in message
+    # The hint for a single step does not know the imputer.
+    assert "an earlier DPSimpleImputer" not in message and ".." not in message
     for table in WORD_TABLES.values():
         for fill_value, fit in (("a", accepted), (None, refused)):
             for strategy in ("constant", "most_frequent"):
