@@ -25,6 +25,7 @@ from skdp._data._frames import (
     TIMES,
     check_labels_match,
     check_names_differ,
+    check_not_masked,
     columns_in_blocks,
     float_type_of,
     frame_blocks,
@@ -770,6 +771,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
         X = in_memory(X)
     elif not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)
+    check_not_masked(X)
     table = _read_columns(estimator, X, reset, allow_nan)
     _check_zones_of_values(table, check_zones(estimator, X, reset))
     return table

@@ -13,8 +13,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from skdp._data._columns import (
     check_distinct_labels,
-    check_no_half_floats,
     check_label_kinds,
+    check_no_half_floats,
     check_type_of_labels,
     float_type_of_labels,
     is_shorter,
