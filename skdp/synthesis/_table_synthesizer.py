@@ -32,6 +32,7 @@ from skdp.synthesis._constraints import (
     check_decimals,
     check_forbidden,
     check_workload,
+    warn_of_unmapped_copies,
 )
 from skdp.synthesis._model import fit_model
 from skdp.synthesis._plan import SynthesisFit
@@ -558,6 +559,9 @@ class DPTableSynthesizer(TableEstimator):
             pair = tuple(places[j] for j in pairs.columns)
             first, second = (released.columns[i] for i in pair)
             excluded.append((pair, pairs.excluded_groups(first, second)))
+        grids = [column.grid for column in released.columns]
+        found = {grid.index: grid.categories for grid in grids if grid.is_categorical}
+        warn_of_unmapped_copies(constraints.copies, found, form.names)
         targets = tuple(places[j] for j in stages.targets)
         model = fit_model(released, targets, excluded)
         return RowDrawer(
@@ -608,6 +612,17 @@ def values_of_range(column):
     return days_as_times(values, "M8" if column.kind == "date" else "m8")
 
 
+def _maps_all_numbers(mapping, column, step):
+    """Return True if a dict has an entry for each number of a column's declared range."""
+    if column.kind != "number" or column.domain is None or step == 0.0:
+        return False
+    low, high = np.array(column.domain) / step
+    n_values = high - low + 1.0
+    return n_values <= len(mapping) and all(
+        float(number * step) in mapping for number in np.arange(np.ceil(low), high + 0.5)
+    )
+
+
 def check_copied_types(form, columns, copies, names):
     """Raise `ValueError` for a copied column whose type cannot hold its values.
 
@@ -627,12 +642,15 @@ def check_copied_types(form, columns, copies, names):
                 values = objects(list(copied.mapping))
         else:
             values = values_of_range(source)
+        has_gap = False
         if copied.mapping is not None and not source.is_categorical:
             values = objects(list(copied.mapping))
+            has_gap = not _maps_all_numbers(copied.mapping, source, form.step(copied.source))
         values = copied.values(values)
-        is_gap = values.dtype.kind == "f" and np.isnan(values).any()
+        is_gap = has_gap or (values.dtype.kind == "f" and np.isnan(values).any())
         if (is_gap and not form.can_be_missing(j)) or not form.can_hold(j, values):
             raise ValueError(
                 f"same_as: the type of {column_name(j, names)} cannot hold the values of "
-                f"{column_name(copied.source, names)}, or those that the dict declares for them"
+                f"{column_name(copied.source, names)}, or those that the dict declares for them; a "
+                "value without an entry is missing"
             )
