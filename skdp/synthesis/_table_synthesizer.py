@@ -589,12 +589,19 @@ def check_types_of_samples(form, columns, names):
         elif column.domain is None:
             examples = labels
         else:
-            examples = [objects(column.domain[:1].tolist())]
-        if not any(form.can_hold(j, values) for values in examples):
-            if column.is_categorical and any(form.can_hold(j, values) for values in labels):
+            examples = [objects(column.domain.tolist())]
+        listed = []
+        if column.is_categorical and column.domain is not None:
+            listed = column.domain.tolist()
+        # Some libraries convert None to a value of the type, such as False.
+        holds_no_none = None in listed and not form.can_be_missing(j)
+        if holds_no_none or not any(form.can_hold(j, values) for values in examples):
+            if holds_no_none or (listed and any(form.can_hold(j, v) for v in labels)):
+                unsuited = [v for v in listed if not form.can_hold(j, objects([v]))]
+                shown = None if holds_no_none else (unsuited or listed)[0]
                 raise ValueError(
-                    f"{column_name(j, names)} has the type {form.types[j]}, which cannot hold its "
-                    f"category {column.domain[0]!r}: declare categories of the column's own type "
+                    f"{column_name(j, names)} has the type {form.types[j]}, which cannot hold "
+                    f"{shown!r} among its categories: declare categories of the column's own type "
                     "only, or convert the column to text"
                 )
             raise ValueError(

@@ -207,3 +207,13 @@ def test_none_among_the_categories_of_a_categorical_type(declared):
     frame = pd.DataFrame({"x": pd.Categorical(["u", "v"] * 50)})
     rows = DPTableSynthesizer(categories={"x": declared}).fit(frame).sample(20)
     assert None not in rows["x"].cat.categories.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "int64"])
+def test_none_is_no_category_of_a_type_without_missing_values(dtype):
+    accountant = PrivacyAccountant(10.0, 0.1)
+    frame = pd.DataFrame({"x": np.array([0, 1] * 50, dtype=dtype)})
+    synth = DPTableSynthesizer(categories={"x": [0, 1, None]}, accountant=accountant)
+    with pytest.raises(ValueError, match="cannot hold None among its categories"):
+        synth.fit(frame)
+    assert accountant.epsilon_spent == 0.0
