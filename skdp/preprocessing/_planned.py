@@ -242,12 +242,12 @@ def distinct_names(names):
         return names
     distinct = {}
     # A name is not changed to one that a later column has.
-    taken = set(names)
+    all_names = set(names)
     for name in names:
         if name in distinct:
-            while name in taken:
+            while name in all_names:
                 name += "_"
-            taken.add(name)
+            all_names.add(name)
         distinct[name] = None
     return list(distinct)
 

@@ -289,8 +289,10 @@ def warn_of_unmapped_copies(copies, released, names):
     names : ndarray of str or None
     """
     for j, copied in copies.items():
-        found = [] if copied.mapping is None else released.get(copied.source, np.empty(0)).tolist()
-        if found and not any(label in copied.mapping for label in found):
+        labels = []
+        if copied.mapping is not None and copied.source in released:
+            labels = released[copied.source].tolist()
+        if labels and not any(label in copied.mapping for label in labels):
             warn_user(
                 f"same_as: the dict of {column_name(j, names)} has none of the categories that "
                 f"were found in {column_name(copied.source, names)}, so that all values of the "

@@ -560,8 +560,8 @@ class DPTableSynthesizer(TableEstimator):
             first, second = (released.columns[i] for i in pair)
             excluded.append((pair, pairs.excluded_groups(first, second)))
         grids = [column.grid for column in released.columns]
-        found = {grid.index: grid.categories for grid in grids if grid.is_categorical}
-        warn_of_unmapped_copies(constraints.copies, found, form.names)
+        categories = {grid.index: grid.categories for grid in grids if grid.is_categorical}
+        warn_of_unmapped_copies(constraints.copies, categories, form.names)
         targets = tuple(places[j] for j in stages.targets)
         model = fit_model(released, targets, excluded)
         return RowDrawer(
