@@ -232,13 +232,14 @@ def distinct_names(names):
 
     Parameters
     ----------
-    names : list of str
+    names : list of str or None
+        None represents an unknown name.
 
     Returns
     -------
-    list of str
+    list of str or None
     """
-    if len(set(names)) == len(names):
+    if None in names or len(set(names)) == len(names):
         return names
     distinct = {}
     # A name is not changed to one that a later column has.
