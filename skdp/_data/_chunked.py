@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp._data import _sources
-from skdp._data._frames import NUMBERS, frame_columns, is_frame, names_of, objects
+from skdp._data._frames import NUMBERS, check_not_masked, frame_columns, is_frame, names_of, objects
 from skdp._data._sources import (
     Parts,
     Source,
@@ -413,6 +413,7 @@ def _as_array(chunk):
     if issparse(chunk):
         raise ValueError("chunks must be dense")
     if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
+        check_not_masked(chunk, "a chunk")
         return chunk
     # Without a dtype, NumPy would choose one from the values in the list.
     return np.array(chunk, dtype=np.float64)

@@ -27,6 +27,7 @@ from skdp._data._frames import (
     TIMES,
     check_labels_match,
     check_names_differ,
+    check_not_masked,
     columns_in_blocks,
     float_type_of,
     frame_blocks,
@@ -792,6 +793,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
         X = in_memory(X)
     elif not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)
+    check_not_masked(X)
     table = _read_columns(estimator, X, reset, allow_nan)
     _check_zones_of_values(table, check_zones(estimator, X, reset))
     return table
@@ -876,8 +878,7 @@ def _declared_float_types(estimator, X):
     Raises
     ------
     ValueError
-        If a column of objects has such categories: the type of its cells is not public, and a cell
-        of the other type would be lost.
+        As `check_no_half_floats`.
     """
     meta = meta_of(X)
     types = map_types(listed_number_type_of, types_of(meta))
@@ -897,15 +898,32 @@ def _declared_float_types(estimator, X):
     float_types = {}
     for j, (dtype, labels) in enumerate(zip(types, entries, strict=True)):
         float_type = float_type_of_labels(labels)
-        if float_type is not None and are_objects[j]:
-            raise ValueError(
-                f"{column_name(j, names_for_keys(estimator))} contains objects, and its declared "
-                f"categories are numbers of type {float_type}, which differ from Python's floats: "
-                f"declare Python's floats, or convert the column to {float_type}"
-            )
+        if are_objects[j]:
+            check_no_half_floats(column_name(j, names_for_keys(estimator)), float_type)
         if is_shorter(float_type, dtype):
             float_types[j] = float_type
     return float_types
+
+
+def check_no_half_floats(name, float_type):
+    """Raise `ValueError` if the declared categories of a column of objects are float16 numbers.
+
+    The type of its cells is not public, and a cell of another type would be lost. Single precision
+    is no such case, see `float32_twins`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column for messages.
+    float_type : dtype or None
+        As in `float_type_of_labels`.
+    """
+    if float_type == np.float16:
+        raise ValueError(
+            f"{name} contains objects, and its declared categories are numbers of type "
+            f"{float_type}, which differ from Python's floats: declare Python's floats, or convert "
+            f"the column to {float_type}"
+        )
 
 
 def is_shorter(float_type, number_type):

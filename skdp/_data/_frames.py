@@ -195,9 +195,10 @@ def in_memory(table):
     ------
     ValueError
         If a partition's type differs from the one dask declares, which would change the type of the
-        others, or if dask declares no type.
+        others, or if dask declares no type. Also as `check_not_masked`.
     """
     kind = type(table)
+    check_not_masked(table)
     if kind.__name__ == "RecordBatch" and hasattr(kind, "to_pylist"):
         # scikit-learn reads the names of an Arrow table, but not those of a batch.
         return _table_of_batch(table)
@@ -217,6 +218,27 @@ def in_memory(table):
         )
     checked = table.map_partitions(checked_partition, declared(table), meta=table._meta)
     return checked.compute()
+
+
+def check_not_masked(array, name="a masked array"):
+    """Raise `ValueError` for an array with masked cells.
+
+    NumPy drops the mask when it converts such an array, so the hidden cells would count as values.
+    They are not replaced by NaN or None, because one masked cell would change the type of the
+    others.
+
+    Parameters
+    ----------
+    array : object
+        Arrays without masked cells, and objects that are no arrays, are accepted.
+    name : str, default="a masked array"
+        Name of the array for messages.
+    """
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueError(
+            f"{name} hides cells by its mask, which would count as values: pass filled(np.nan) of "
+            "its floats, or a data frame with missing values"
+        )
 
 
 def _table_of_batch(batch):

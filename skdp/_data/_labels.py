@@ -23,6 +23,7 @@ MICROSECOND = datetime.timedelta(microseconds=1)
 # At this magnitude and beyond, not every integer is a float. A missing value turns a column of
 # integers into floats, so labels of this magnitude or more would depend on other rows.
 MAX_EXACT_INTEGER = 2.0**53
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # Units of NumPy's dates in attoseconds; years and months have no fixed length.
 ATTOSECONDS = {
     "W": 7 * SECONDS_PER_DAY * 10**18,
@@ -289,13 +290,20 @@ def category_codes(values, categories, other=UNDECLARED):
     if are_numbers and (np.abs(categories.astype(np.float64)) < MAX_EXACT_INTEGER).all():
         if not len(categories):
             return np.full(values.shape, other, dtype=np.int64)
+        codes_of_labels = np.arange(len(categories))
+        if values.dtype.kind == "f":
+            twins = float32_twins(categories.tolist())
+            if twins:
+                categories = np.append(categories.astype(np.float64), list(twins))
+                codes_of_labels = np.append(codes_of_labels, list(twins.values()))
         order = np.argsort(categories, kind="stable")
         ranks = np.searchsorted(categories, values, sorter=order)
-        codes = order[np.minimum(ranks, len(categories) - 1)]
-        return np.where(categories[codes] == values, codes, other)
+        matches = order[np.minimum(ranks, len(categories) - 1)]
+        return np.where(categories[matches] == values, codes_of_labels[matches], other)
     keys = _keys(categories)
     # The dict is built backwards, so that the first of equal categories is kept.
     index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    index |= float32_twins(keys)
     index[None] = other
     cells = built_in_cells(values)
     if cells is not None:
@@ -310,6 +318,45 @@ def category_codes(values, categories, other=UNDECLARED):
         except Exception:  # The comparison of labels may raise any error: it is undeclared.
             continue
     return codes
+
+
+def float32_twins(keys):
+    """Return the numbers that some labels become on their way through single precision.
+
+    The double 0.1 is 0.10000000149 if it was stored as float32, and converting it back to double
+    precision does not make it 0.1 again. A column of objects or of doubles does not show whether
+    its numbers or the declared ones were stored so, and all rows would be undeclared. A decimal of
+    few digits and the float32 number that is written so are therefore one label, unless both are
+    declared.
+
+    Parameters
+    ----------
+    keys : list of hashable
+        Keys of the labels, as in `label_key`.
+
+    Returns
+    -------
+    dict of float to int
+        Indices of labels by numbers that are not declared. Whole numbers have no other form.
+    """
+    twins = {}
+    declared = None
+    for i, key in enumerate(keys):
+        if type(key) is not float or key.is_integer() or not abs(key) < MAX_FLOAT32:
+            continue
+        short = np.float32(key)
+        decimal = float(np.format_float_scientific(short))
+        if float(short) == key:
+            twin = decimal
+        elif decimal == key:
+            twin = float(short)
+        else:
+            continue
+        if declared is None:
+            declared = set(keys)
+        if twin not in declared and not twin.is_integer():
+            twins.setdefault(twin, i)
+    return twins
 
 
 def built_in_cells(values):
@@ -589,6 +636,9 @@ def _key_of_scalar(value):
         if value.imag == 0:
             return _key_of_scalar(value.real)
         return None
+    if isinstance(value, np.float16):
+        # A double does not show that it was stored in half precision.
+        return float(np.format_float_scientific(value)) if value == value else None
     if isinstance(value, np.floating):
         number = float(value)
         if number == value:

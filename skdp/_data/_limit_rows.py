@@ -79,9 +79,9 @@ def id_column(groups):
     ValueError
         If `groups` is not a list or a column. Iterators, which can be read only once, are refused.
     """
-    groups = in_memory(groups)
     if np.ma.is_masked(groups):
         groups = np.where(groups.mask, None, groups.data.astype(object))
+    groups = in_memory(groups)
     if hasattr(groups, "shape") or hasattr(type(groups), "to_pylist"):
         if is_frame(groups):
             groups = np.asarray(groups)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from skdp import accounting
-from skdp._data._frames import column_values, columns_of, is_frame, objects
+from skdp._data._frames import check_not_masked, column_values, columns_of, is_frame, objects
 from skdp._data._labels import category_codes, kind_of_others, label_kinds
 from skdp.accounting import Event
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
@@ -325,6 +325,7 @@ class RandomizedResponse(FrozenValue):
 
     def _encode(self, values):
         """Return the code of each value's category, -1 for the null record."""
+        check_not_masked(values)
         if is_frame(values):
             return np.column_stack([self._encode(column) for column in columns_of(values)])
         if hasattr(values, "dtype") or hasattr(type(values), "to_pylist"):

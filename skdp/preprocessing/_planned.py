@@ -42,9 +42,12 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
             underscore, and the index of a bin, a category or a class. Columns of pairs follow, if
             present; their names are the names of both cells separated by a space. Indicators of
             missing values come last; their names are ``missingindicator_`` and the column's name.
+            Underscores follow a name that another column of the output already has: the category
+            ``"b_c"`` of a column ``"a"`` and the category ``"c"`` of a column ``"a_b"`` would
+            otherwise have the same name.
         """
         names = self._names_made(input_names(self, input_features), self._parts_of_columns())
-        return np.array(names, dtype=object)
+        return np.array(distinct_names(names), dtype=object)
 
     def _parts_of_columns(self):
         """Return the names of each column's outputs, or None if every column has one output."""
@@ -127,7 +130,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         parts = self._planned_parts(keyed)
         if parts is not None and any(column_parts is None for column_parts in parts):
             return None
-        return self._names_made(planned_input_names(form), parts, keyed)
+        return distinct_names(self._names_made(planned_input_names(form), parts, keyed))
 
     def _planned_parts(self, form):
         """Return `_parts_of_columns` before a fit, with None where outputs depend on the fit."""
@@ -219,6 +222,35 @@ class CenteringTransformer(BoundedColumnsTransformer):
         if self._middle is not None:
             X = X + self._middle
         return X
+
+
+def distinct_names(names):
+    """Return names of columns, with underscores after names that occurred before.
+
+    Frames of polars and later steps refuse columns with equal names, which would be after the
+    charge where categories are found.
+
+    Parameters
+    ----------
+    names : list of str or None
+        None represents an unknown name.
+
+    Returns
+    -------
+    list of str or None
+    """
+    if None in names or len(set(names)) == len(names):
+        return names
+    distinct = {}
+    # A name is not changed to one that a later column has.
+    all_names = set(names)
+    for name in names:
+        if name in distinct:
+            while name in all_names:
+                name += "_"
+            all_names.add(name)
+        distinct[name] = None
+    return list(distinct)
 
 
 def prefixed_names(estimator, n_columns):

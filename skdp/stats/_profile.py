@@ -166,7 +166,9 @@ class TableProfile(PrintedDocument):
         check_choice(table, "table", TABLES)
         if table == "columns":
             rows = [_summary(column) for column in self.columns.values()]
-            return pd.DataFrame(rows, index=pd.Index(list(self.columns), name="column"))
+            return pd.DataFrame(
+                rows, index=pd.Index(list(self.columns), name="column", tupleize_cols=False)
+            )
         if table == "cells":
             return pd.DataFrame([row for c in self.columns.values() for row in _cell_rows(c)])
         return pd.DataFrame(

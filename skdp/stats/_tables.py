@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from skdp._data._columns import (
     check_distinct_labels,
     check_label_kinds,
+    check_no_half_floats,
     check_type_of_labels,
     float_type_of_labels,
     is_shorter,
@@ -227,6 +228,8 @@ def _codes(labels, categories, name):
         labels = target_array(labels)
     labels = column_or_1d(labels)
     check_label_kinds(labels, name, categories)
+    if labels.dtype == object and float_type is None:
+        check_no_half_floats(name, declared_type)
     if float_type is None:
         return category_codes(labels, categories), categories
     check_distinct_labels(name, float_type, categories)

@@ -9,10 +9,11 @@ import numpy as np
 
 from skdp._data._columns import column_entries
 from skdp._data._errors import column_name
-from skdp._data._frames import objects
+from skdp._data._frames import TIMES, objects
 from skdp.synthesis._values import placeholder
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
+from skdp.utils._warnings import warn_user
 
 # Largest magnitude of a number of decimals.
 MAX_DECIMALS = 15
@@ -74,7 +75,13 @@ class CopiedColumn(FrozenValue):
         """Return the values of the column; None for values without an entry in the mapping."""
         if self.mapping is None:
             return values
-        mapped = objects([self.mapping.get(value) for value in values.tolist()])
+        mapping = self.mapping
+        if values.dtype.kind in TIMES:
+            # A date and the datetime of its midnight have different hashes.
+            convert = np.datetime64 if values.dtype.kind == "M" else np.timedelta64
+            mapping = {convert(key, "us").item(): value for key, value in mapping.items()}
+            values = values.astype(f"{values.dtype.kind}8[us]")
+        mapped = objects([mapping.get(value) for value in values.tolist()])
         is_number = all(isinstance(v, int | float) or v is None for v in self.mapping.values())
         if is_number:
             return mapped.astype(np.float64)
@@ -195,9 +202,12 @@ def check_forbidden(forbidden, names, n_columns, copies):
             raise ValueError(f"forbidden: a key must be a pair of columns, got {columns!r}")
         if set(positions) & set(copies):
             raise ValueError(f"forbidden: {columns!r} has a column in same_as; name its source")
-        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in values):
+        # An iterator could be read only once.
+        is_list = isinstance(values, list | tuple | set | frozenset)
+        if not is_list or not all(isinstance(v, list | tuple) and len(v) == 2 for v in values):
             raise ValueError(
-                f"forbidden: the values of {columns!r} must be pairs (value, value), got {values!r}"
+                f"forbidden: the values of {columns!r} must be a list of pairs (value, value), got "
+                f"{values!r}"
             )
         checked.append(ForbiddenPairs(columns=positions, values=[tuple(pair) for pair in values]))
     return checked
@@ -225,6 +235,69 @@ def check_constraint_kinds(constraints, columns, names):
                         f"forbidden: {value!r} is not a value of {column_name(j, names)}: write "
                         "one of its categories, a number, a date, or a range (low, high)"
                     )
+        first, second = (_all_declared(columns[j]) for j in pairs.columns)
+        if first and second and all(_forbids(pairs, a, b) for a in first for b in second):
+            described = " and ".join(column_name(j, names) for j in pairs.columns)
+            raise ValueError(
+                f"forbidden: all declared values of {described} are forbidden, so that no row "
+                "could be drawn"
+            )
+    for copied in constraints.copies.values():
+        source = column_name(copied.source, names)
+        if copied.mapping is not None and not copied.mapping:
+            raise ValueError(f"same_as: the dict for the values of {source} is empty")
+        for key in copied.mapping or ():
+            if isinstance(key, tuple) or not _is_value_of(columns[copied.source], key):
+                raise ValueError(
+                    f"same_as: {key!r} is not a value of {source}: the keys of the dict must be "
+                    "its categories, numbers or dates, of the type that its values have"
+                )
+
+
+def _all_declared(column):
+    """Return the declared categories, or the declared range of numbers; None if not declared."""
+    if column.domain is None:
+        return None
+    if column.is_categorical:
+        return column.domain.tolist()
+    if column.kind == "number":
+        return [tuple(column.domain)]
+    return None
+
+
+def _forbids(pairs, first, second):
+    """Return True if two categories, or all numbers of a range, are forbidden together."""
+    return any(_covers(a, first) and _covers(b, second) for a, b in pairs.values)
+
+
+def _covers(value, declared):
+    """Return True if a value, range or tuple of categories contains a category or a range."""
+    if isinstance(declared, tuple):
+        low, high = _ends(value)
+        return low <= declared[0] and declared[1] <= high
+    return declared in _options(value)
+
+
+def warn_of_unmapped_copies(copies, released, names):
+    """Warn about copied columns that have a value for none of the categories that were found.
+
+    Parameters
+    ----------
+    copies : dict of int to CopiedColumn
+    released : dict of int to ndarray
+        Declared or found categories of each modeled categorical column, by position.
+    names : ndarray of str or None
+    """
+    for j, copied in copies.items():
+        labels = []
+        if copied.mapping is not None and copied.source in released:
+            labels = released[copied.source].tolist()
+        if labels and not any(label in copied.mapping for label in labels):
+            warn_user(
+                f"same_as: the dict of {column_name(j, names)} has none of the categories that "
+                f"were found in {column_name(copied.source, names)}, so that all values of the "
+                "drawn rows are missing: write its keys in the type of the column's values"
+            )
 
 
 def _options(value):
@@ -252,25 +325,30 @@ def _is_value_of(column, value):
     if isinstance(value, tuple) and len(value) != 2:
         return False
     if column.kind == "number":
-        return all(isinstance(option, numbers.Real) and option == option for option in options)
+        are_numbers = all(isinstance(o, numbers.Real) and o == o for o in options)
+        return are_numbers and options[0] <= options[-1]
     types = (np.timedelta64, datetime.timedelta)
     convert = np.timedelta64
     if column.kind == "date":
         types = (np.datetime64, datetime.date, str)
         convert = np.datetime64
     try:
-        return all(
-            isinstance(option, types) and not np.isnat(convert(option, "us")) for option in options
-        )
+        if not all(isinstance(option, types) for option in options):
+            return False
+        times = [convert(option, "us") for option in options]
     except ValueError:
         return False
+    # The comparison with NaT is False.
+    return bool(times[0] <= times[-1])
 
 
 def matches(values, value):
     """Return, for each value of a column, whether it equals a value or is in a range."""
     if values.dtype.kind == "O":
         options = _options(value)
-        return np.array([any(v == option for option in options) for v in values.tolist()])
+        # Without the type, the array of no values would be one of floats.
+        are_equal = [any(v == option for option in options) for v in values.tolist()]
+        return np.array(are_equal, dtype=bool)
     low, high = _ends(value)
     if values.dtype.kind in "mM":
         convert = np.timedelta64

@@ -82,7 +82,9 @@ class RowDrawer(FrozenValue):
         for column in self.model.columns:
             grid = column.grid
             if grid.is_categorical:
-                labels[grid.index] = grid.categories.tolist()
+                # None is a category of missing values, and no type lists it.
+                listed = grid.categories.tolist()
+                labels[grid.index] = [label for label in listed if label is not None]
                 other = placeholder(grid.categories)
                 if column.is_possible[-2] and other is not None:
                     labels[grid.index].append(other)

@@ -32,6 +32,7 @@ from skdp.synthesis._constraints import (
     check_decimals,
     check_forbidden,
     check_workload,
+    warn_of_unmapped_copies,
 )
 from skdp.synthesis._model import fit_model
 from skdp.synthesis._plan import SynthesisFit
@@ -559,6 +560,9 @@ class DPTableSynthesizer(TableEstimator):
             pair = tuple(places[j] for j in pairs.columns)
             first, second = (released.columns[i] for i in pair)
             excluded.append((pair, pairs.excluded_groups(first, second)))
+        grids = [column.grid for column in released.columns]
+        categories = {grid.index: grid.categories for grid in grids if grid.is_categorical}
+        warn_of_unmapped_copies(constraints.copies, categories, form.names)
         targets = tuple(places[j] for j in stages.targets)
         model = fit_model(released, targets, excluded)
         return RowDrawer(
@@ -586,12 +590,19 @@ def check_types_of_samples(form, columns, names):
         elif column.domain is None:
             examples = labels
         else:
-            examples = [objects(column.domain[:1].tolist())]
-        if not any(form.can_hold(j, values) for values in examples):
-            if column.is_categorical and any(form.can_hold(j, values) for values in labels):
+            examples = [objects(column.domain.tolist())]
+        listed = []
+        if column.is_categorical and column.domain is not None:
+            listed = column.domain.tolist()
+        # Some libraries convert None to a value of the type, such as False.
+        holds_no_none = None in listed and not form.can_be_missing(j)
+        if holds_no_none or not any(form.can_hold(j, values) for values in examples):
+            if holds_no_none or (listed and any(form.can_hold(j, v) for v in labels)):
+                unsuited = [v for v in listed if not form.can_hold(j, objects([v]))]
+                shown = None if holds_no_none else (unsuited or listed)[0]
                 raise ValueError(
-                    f"{column_name(j, names)} has the type {form.types[j]}, which cannot hold its "
-                    f"category {column.domain[0]!r}: declare categories of the column's own type "
+                    f"{column_name(j, names)} has the type {form.types[j]}, which cannot hold "
+                    f"{shown!r} among its categories: declare categories of the column's own type "
                     "only, or convert the column to text"
                 )
             raise ValueError(
@@ -607,6 +618,17 @@ def values_of_range(column):
     if column.kind == "number":
         return values
     return days_as_times(values, column.kind)
+
+
+def _maps_all_numbers(mapping, column, step):
+    """Return True if a dict has an entry for each number of a column's declared range."""
+    if column.kind != "number" or column.domain is None or step == 0.0:
+        return False
+    low, high = np.array(column.domain) / step
+    n_values = high - low + 1.0
+    return n_values <= len(mapping) and all(
+        float(number * step) in mapping for number in np.arange(np.ceil(low), high + 0.5)
+    )
 
 
 def check_copied_types(form, columns, copies, names):
@@ -630,12 +652,15 @@ def check_copied_types(form, columns, copies, names):
                 values = objects(list(copied.mapping or ()))
         else:
             values = values_of_range(source)
+        has_gap = False
         if copied.mapping is not None and not source.is_categorical:
             values = objects(list(copied.mapping))
+            has_gap = not _maps_all_numbers(copied.mapping, source, form.step(copied.source))
         values = copied.values(values)
-        is_gap = values.dtype.kind == "f" and np.isnan(values).any()
+        is_gap = has_gap or (values.dtype.kind == "f" and np.isnan(values).any())
         if (is_gap and not form.can_be_missing(j)) or not form.can_hold(j, values):
             raise ValueError(
                 f"same_as: the type of {column_name(j, names)} cannot hold the values of "
-                f"{column_name(copied.source, names)}, or those that the dict declares for them"
+                f"{column_name(copied.source, names)}, or those that the dict declares for them; a "
+                "value without an entry is missing"
             )

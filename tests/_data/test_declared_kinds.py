@@ -1,6 +1,7 @@
 """Declared categories of another kind than the column: refused before the charge, and served."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -263,15 +264,79 @@ def test_lists_of_shorter_floats_match_their_decimals(declared, dtype, make_list
         assert float(mode) in labels.astype(float)
 
 
+TENTHS = [0.1, 0.2, 0.3]
+
+
+def columns_of_tenths():
+    """Yield the tenths as cells, by how they were stored; the type of the column does not tell."""
+    doubles = np.array(TENTHS)[NUMBERS]
+    floats = doubles.astype(np.float32)
+    scalars = np.empty(N_ROWS, dtype=object)
+    scalars[:] = list(floats)
+    halves = np.empty(N_ROWS, dtype=object)
+    halves[:] = list(doubles.astype(np.float16))
+    decimals = np.array([Decimal(str(number)) for number in doubles], dtype=object)
+    yield "doubles", doubles
+    yield "floats", floats
+    yield "doubles that were floats", floats.astype(np.float64)
+    yield "objects", doubles.astype(object)
+    yield "objects that were floats", floats.astype(object)
+    yield "objects that are floats", scalars
+    yield "objects that are halves", halves
+    yield "decimals", decimals
+    yield "mixed", np.where(np.arange(N_ROWS) % 2, scalars, decimals)
+
+
+LISTS_OF_TENTHS = {
+    "doubles": TENTHS,
+    "floats": np.array(TENTHS, dtype=np.float32),
+    "doubles that were floats": np.array(TENTHS, dtype=np.float32).tolist(),
+    "decimals": [Decimal("0.1"), Decimal("0.2"), Decimal("0.3")],
+}
+
+
+@pytest.mark.parametrize("declared", LISTS_OF_TENTHS)
+def test_a_tenth_is_one_label_whether_it_was_stored_in_single_precision_or_not(declared):
+    categories = LISTS_OF_TENTHS[declared]
+    accountant = PrivacyAccountant(1000.0, 0.1)
+    for stored, column in columns_of_tenths():
+        for table in (column[:, None], pd.DataFrame({"x": column})):
+            encoder = make("DPOneHotEncoder", [categories], accountant)
+            encoded = encoder.set_params(sparse_output=False).fit_transform(table)
+            np.testing.assert_array_equal(encoded, np.eye(3)[NUMBERS], err_msg=stored)
+            # Other samples than the fit's are served likewise, each by itself.
+            for _, samples in columns_of_tenths():
+                served = encoder.transform(pd.DataFrame({"x": samples[:3]}).to_numpy())
+                np.testing.assert_array_equal(served, np.eye(3)[NUMBERS[:3]], err_msg=stored)
+        mode = dp_mode(column, 50.0, categories=categories, random_state=0)
+        most_frequent = TENTHS[np.bincount(NUMBERS).argmax()]
+        np.testing.assert_allclose(float(mode), most_frequent, rtol=1e-6)
+
+
+def test_labels_stay_apart_if_both_forms_of_a_number_are_declared():
+    """No whole number has another form, and no number is counted in the label of another one."""
+    rounded = float(np.float32(0.1))
+    values = np.array([0.1, rounded, 16777216.0, 16777217.0, 0.1 + 1e-12, 0.25])[:, None]
+    for cells in (values, values.astype(object)):
+        encoder = skdp.DPOneHotEncoder(sparse_output=False)
+        encoder.set_params(categories=[[0.1, rounded, 16777217.0]])
+        expected = np.zeros((6, 3))
+        expected[[0, 1, 3], [0, 1, 2]] = 1.0
+        np.testing.assert_array_equal(encoder.fit_transform(cells), expected)
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_lists_of_shorter_floats_are_refused_for_columns_of_objects(name):
+def test_lists_of_half_floats_are_refused_for_columns_of_objects(name):
     """Cells of objects may be floats of any type: where 0.1 differs, all rows would be lost."""
     accountant = PrivacyAccountant(1000.0, 0.1)
-    values = np.array([0.1, 0.2, 0.3], dtype=object)[NUMBERS]
+    values = np.array(TENTHS, dtype=object)[NUMBERS]
+    labels = np.array(TENTHS, dtype=np.float16)
     for table in (values[:, None], pd.DataFrame({"x": values})):
-        model = make(name, [np.array([0.1, 0.2, 0.3], dtype=np.float32)], accountant)
-        with pytest.raises(ValueError, match="type float32, which differ from Python's floats"):
+        model = make(name, [labels], accountant)
+        with pytest.raises(ValueError, match="type float16, which differ from Python's floats"):
             model.fit(table, Y)
+    with pytest.raises(ValueError, match="type float16, which differ from Python's floats"):
+        dp_mode(values, categories=labels, accountant=accountant)
     assert accountant.epsilon_spent == 0.0
 
 

@@ -475,13 +475,11 @@ def test_dates_of_a_zone_are_no_numbers_and_labels_of_their_own():
 
 def test_containers_of_other_libraries_are_taken():
     cells = [[1.0], [0.0], [1.0]]
-    masked = np.ma.array(np.array(cells, dtype=object), mask=[[True], [False], [False]])
     frame = pd.DataFrame({"a": np.ravel(cells)})
     for X in (
         pa.record_batch({"a": pa.array([True, False, True])}),
         dask.dataframe.from_pandas(frame, npartitions=2),
         dask.dataframe.from_pandas(frame.astype("Int64"), npartitions=2),
-        masked,
     ):
         np.testing.assert_array_equal(doubles(X), cells)
         np.testing.assert_array_equal(codes(X, "numbers").ravel(), [1, 0, 1])

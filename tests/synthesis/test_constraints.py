@@ -150,6 +150,21 @@ def test_tables_that_were_not_measured_are_refused():
         {"same_as": {"years": "day"}},
         {"same_as": {"years": ("status", {"child": "four"})}},
         {"same_as": {"years": ("status", {"child": 4})}},
+        # No value of the other column is a key, so that all values would be missing.
+        {"same_as": {"years": ("status", {})}},
+        {"same_as": {"years": ("status", {0: 4, 1: 12, 2: 16})}},
+        {"same_as": {"years": ("age", {str(age): age for age in range(91)})}},
+        {"same_as": {"income": ("day", {"one": 1.0})}},
+        # A number without an entry would be 0 in a column of integers.
+        {"same_as": {"years": ("age", {age: age for age in range(90)})}},
+        {"same_as": {"years": ("income", {0.0: 1})}},
+        # A range in the wrong order contains nothing.
+        {"forbidden": {("age", "status"): [((15, 0), "child")]}},
+        {"forbidden": {("day", "status"): [(("2020-02-01", "2020-01-01"), "child")]}},
+        # An iterator can be read once only.
+        {"forbidden": {("age", "status"): iter([((0, 15), "single")])}},
+        # No row could be drawn.
+        {"forbidden": {("age", "status"): [((0, 90), status) for status in STATUS]}},
     ],
     ids=str,
 )
@@ -157,4 +172,48 @@ def test_wrong_parameters_cost_nothing(params):
     accountant = PrivacyAccountant(1.0, 1e-5)
     with pytest.raises(ValueError, match=next(iter(params))):
         synthesizer(accountant=accountant, **params).fit(FRAME)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_a_column_of_which_no_category_was_found_may_be_in_forbidden_pairs():
+    frame = pd.DataFrame({"code": np.arange(200).astype(str), "status": STATUS * 66 + STATUS[:2]})
+    synth = DPTableSynthesizer(
+        categories={"status": STATUS}, forbidden={("code", "status"): [("7", "child")]}
+    )
+    with pytest.warns(UserWarning, match="No category"):
+        synth.fit(frame)
+    assert len(synth.sample(10)) == 10
+
+
+def test_a_dict_of_dates_may_be_written_in_any_type_of_dates():
+    days = [pd.Timestamp("2020-01-01") + pd.Timedelta(i, "D") for i in range(91)]
+    for convert in (lambda day: day, lambda day: day.date(), lambda day: str(day.date())):
+        mapping = {convert(day): float(i) for i, day in enumerate(days)}
+        synth = synthesizer(same_as={"income": ("day", mapping)}, decimals={"day": 0})
+        rows = synth.set_params(bounds=BOUNDS | {"day": (days[0], days[-1])}).fit(FRAME).sample(50)
+        assert rows["income"].tolist() == (rows["day"] - days[0]).dt.days.tolist()
+
+
+def test_a_dict_for_none_of_the_found_categories_is_warned_about():
+    synth = DPTableSynthesizer(5.0, bounds=BOUNDS, same_as={"years": ("status", {"Child": 4.0})})
+    frame = FRAME.astype({"years": float})
+    with pytest.warns(UserWarning, match="none of the categories that were found"):
+        synth.fit(frame)
+
+
+@pytest.mark.parametrize("declared", [["u", None], [None, "u", "v"]])
+def test_none_among_the_categories_of_a_categorical_type(declared):
+    """No categorical type lists None: it is a missing value."""
+    frame = pd.DataFrame({"x": pd.Categorical(["u", "v"] * 50)})
+    rows = DPTableSynthesizer(categories={"x": declared}).fit(frame).sample(20)
+    assert None not in rows["x"].cat.categories.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "int64"])
+def test_none_is_no_category_of_a_type_without_missing_values(dtype):
+    accountant = PrivacyAccountant(10.0, 0.1)
+    frame = pd.DataFrame({"x": np.array([0, 1] * 50, dtype=dtype)})
+    synth = DPTableSynthesizer(categories={"x": [0, 1, None]}, accountant=accountant)
+    with pytest.raises(ValueError, match="cannot hold None among its categories"):
+        synth.fit(frame)
     assert accountant.epsilon_spent == 0.0
