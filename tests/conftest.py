@@ -1,5 +1,6 @@
 """What holds for every test, and for the processes that tests start."""
 
+import gc
 import os
 
 import pytest
@@ -10,6 +11,10 @@ from tests._quick_cases import mark_thorough_cases
 # they wait for one another: a fit of scikit-learn's k-means takes many times the processor time.
 # The libraries read it when they are imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The collected tests are millions of objects that stay to the end: the garbage collector would
+# go through them again and again.
+gc.disable()
 
 from skdp.ledger import register_ledger
 from tests._memory_ledger import MemoryLedger
@@ -38,3 +43,8 @@ def pytest_fixture_setup(fixturedef, request):
 def pytest_collection_modifyitems(items):
     """Mark cases before pytest selects by marks."""
     mark_thorough_cases(items)
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
