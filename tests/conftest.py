@@ -12,10 +12,6 @@ from tests._quick_cases import mark_thorough_cases
 # The libraries read it when they are imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# The collected tests are millions of objects that stay to the end: the garbage collector would
-# go through them again and again.
-gc.disable()
-
 from skdp.ledger import register_ledger
 from tests._memory_ledger import MemoryLedger
 from tests._repeatable_noise import SYSTEM, make_noise_repeatable
@@ -45,6 +41,12 @@ def pytest_collection_modifyitems(items):
     mark_thorough_cases(items)
 
 
-def pytest_collection_finish():
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    """Spare the garbage collector the collected tests: millions of objects, and no garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
