@@ -111,6 +111,7 @@ def check_refused(accountant, *messages):
             raise AssertionError(f"{name} is answered by another ledger")
 
 
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("charges", [1, 3])
 def test_a_pickle_refuses_another_ledger_at_its_address(place, charges):
     first = opened(place)

@@ -67,7 +67,7 @@ def make_table(n=600, n_classes=2, seed=0):
     return X, y
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda e: type(e).__name__)
 def test_without_noise_the_weights_are_those_of_scikit_learn(estimator, n_classes):
@@ -95,6 +95,7 @@ def test_only_balanced_classes_publish_weights():
     assert not hasattr(DPLogisticRegression(class_weight={1: 2.0}).fit(X, y), "class_weight_")
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("estimator", EVERY, ids=repr)
 def test_a_plan_meets_its_guarantee(estimator, relation):
@@ -266,11 +267,13 @@ def certified_epsilon(release, n_runs=4000):
     return bound, plan.mechanism.epsilon
 
 
+@pytest.mark.thorough
 def test_an_attack_on_the_weights_stays_below_the_epsilon_of_the_counts():
     bound, epsilon = certified_epsilon(ClassCounts.run)
     assert bound <= epsilon
 
 
+@pytest.mark.thorough
 def test_the_attack_finds_counts_with_a_tenth_of_the_noise():
     def release(plan, codes, source):
         mechanism = LaplaceMechanism(10.0 * plan.mechanism.epsilon, plan.mechanism.sensitivity)
@@ -280,6 +283,7 @@ def test_the_attack_finds_counts_with_a_tenth_of_the_noise():
     assert bound > epsilon
 
 
+@pytest.mark.thorough
 def test_persons_count_once():
     rng = np.random.default_rng(0)
     n_persons = 500

@@ -56,6 +56,7 @@ def test_without_noise_the_optimum_of_logistic_regression(alpha, n_classes):
     np.testing.assert_allclose(one, other, atol=1e-3)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "modified_huber"])
 def test_without_noise_no_worse_than_sgd(loss, n_classes):
@@ -131,6 +132,7 @@ def test_containers_and_dtypes_hold_the_same_rows(tmp_path):
             assert fitted.score(X, y) == pytest.approx(fits["float64"].score(X, y), abs=0.01)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -291,7 +293,7 @@ def test_bad_settings_charge_nothing(settings):
     assert not accountant.charges and not [n for n in vars(model) if n.endswith("_")]
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_odd_tables_are_fitted_and_stay_finite(loss, delta):

@@ -95,11 +95,13 @@ def check_noise(mechanism, n=3000):
     assert np.all(np.abs(noise.var(axis=0) / sd**2 - 1) < 5 * math.sqrt(5 / n))
 
 
+@pytest.mark.quick_cases(every=3)
 @by_name
 def test_noise_is_centered_and_of_the_stated_scale(mechanism):
     check_noise(mechanism)
 
 
+@pytest.mark.quick_cases(every=2)
 @by_name
 def test_half_the_noise_is_caught(mechanism, monkeypatch):
     def halved(sampler):
@@ -262,7 +264,7 @@ def test_noise_that_does_not_pay_for_rounding_is_caught(d):
         check_gaussian_pays(1.0, d, lambda sigma, delta, root, step: sigma / step)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=6)
 @by_name
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_expected_error_covers(mechanism, confidence):
@@ -354,6 +356,7 @@ def test_check_size_says_what_release_can_do(mechanism):
             mechanism.check_size(bad)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     "mechanism, factor",
     [(LaplaceMechanism(1e-11, 1.0), 1.3), (GaussianMechanism(1e-13, 1e-13, 1.0), 1.3)],

@@ -89,6 +89,7 @@ def test_monotonic_doubles_the_exponent():
     assert stats.chisquare(counts, exponential_law(SCORES, 2.0) * 6000).pvalue > 1e-4
 
 
+@pytest.mark.quick_cases(every=3)
 @each
 def test_utility_theorem(make):
     """Scores 500 and 399, sensitivity 1, epsilon 0.1, four candidates."""
@@ -101,7 +102,7 @@ def test_utility_theorem(make):
     assert stats.binomtest(int(top), n, least, alternative="less").pvalue > 1e-5
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("scores", [SCORES[:6], np.arange(5.0), np.array([0, 0, 0, 0, 9.0])])
 def test_permute_and_flip_is_never_worse(scores, epsilon):
@@ -190,6 +191,7 @@ def test_scale_round_trip(make):
     assert make(0.3, 2.0, monotonic=True).scale == pytest.approx(2.0 / 0.3)
 
 
+@pytest.mark.quick_cases(cover="values")
 @each
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_expected_error_covers(make, epsilon):
