@@ -363,7 +363,7 @@ def lose(client, worker, n_computed):
     client.cluster.sync(worker.close)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Sending large graph")
 @pytest.mark.parametrize(
     "estimator",

@@ -348,7 +348,7 @@ SELECTIONS = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("getter", READ_ROWS)
 def test_importances_that_may_read_rows_are_seen(selection, getter):
@@ -365,6 +365,7 @@ def test_importances_that_may_read_rows_are_seen(selection, getter):
     )
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("getter", OF_THE_MODEL)
 def test_importances_of_the_model_alone_are_silent(selection, getter):

@@ -19,6 +19,7 @@ def source(seed=0):
         return RandomSource(seed)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("d", [1, 2, 3, 8])
 def test_length_is_gamma_and_direction_uniform(d):
     root, scale = source(1), 2.0**20
@@ -117,6 +118,7 @@ def test_bad_offset(bad):
         rounded_norm_noise(bad, 1.0, source().stream())
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("bits", [64, 128])
 def test_the_radius_from_one_product_encloses_the_sum_of_logarithms(bits):
     uniforms = np.random.default_rng(1).integers(1, 2**63, 400).astype(object)

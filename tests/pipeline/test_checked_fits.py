@@ -98,7 +98,7 @@ def fitted(pipe, X, y, **params):
     return accountant, pipe, lambda: pipe.fit(X, y, **params)
 
 
-@pytest.mark.quick_cases(every=13)
+@pytest.mark.quick_cases(every=21)
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("pipe", PIPES)
 def test_a_bad_cell_is_refused_before_the_charge(pipe, bad):
@@ -128,7 +128,7 @@ def test_a_bad_cell_in_any_container_is_refused_before_the_charge():
         assert accountant.charges == []
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("pipe", PIPES)
 def test_a_trial_leaves_no_trace_in_a_fit(pipe, monkeypatch):
     frame, y = table()
