@@ -317,7 +317,6 @@ def test_a_report_at_each_transform_is_charged_later():
     assert statement.sampler == "every row by itself, at each transform"
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("word", ["narrowed", "rows", "{rows}", "arrow"])
 def test_names_are_never_edited(word):
     """A statement is composed from values; a name that holds the name of a unit stays."""
@@ -422,7 +421,7 @@ REPLACED = {
 }
 
 
-@pytest.mark.quick_cases(every=7)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}], ids=["open", "known"])
 @pytest.mark.parametrize("with_ledger", [False, True])
 @pytest.mark.parametrize("name", REPLACED)
@@ -496,7 +495,7 @@ def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
         assert "is public" in total.neighbors
 
 
-@pytest.mark.quick_cases(every=17)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -546,7 +545,6 @@ def test_a_search_is_charged_once(strategy, refit, relation, unit):
         assert total_of(search.best_estimator_) == (1.0, 1e-6)
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("with_ledger", [False, True])
 @pytest.mark.parametrize("refit", [True, False])
 def test_the_steps_of_a_published_pipeline_have_one_charge(refit, with_ledger):
@@ -863,7 +861,7 @@ def test_every_statistic_is_in_the_test():
     assert charging == set(STATISTICS)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.filterwarnings("ignore:.*released little about some columns:UserWarning")
 @pytest.mark.parametrize("reserved", [False, True])

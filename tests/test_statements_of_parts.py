@@ -61,7 +61,6 @@ def test_steps_without_an_accountant_are_not_put_into_a_charged_plan(kind):
     free.set_params(steps=[("model", DPAdditiveClassifier(bounds=(0, 1), delta=1e-6))]).fit(X, Y)
 
 
-@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "c"], [0, 2]])
 def test_labels_that_a_plan_was_not_made_for_cost_nothing(labels):
     accountant = PrivacyAccountant(1.0, 1e-5)

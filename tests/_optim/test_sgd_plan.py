@@ -397,7 +397,6 @@ LOSSES = [
 ]
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 @pytest.mark.parametrize(("loss", "make_targets"), LOSSES, ids=["binary", "softmax", "squared"])

@@ -138,7 +138,7 @@ FAMILIES = [
 ]
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("make", FAMILIES)
 def test_what_was_calibrated_can_be_charged(make, relation):

@@ -263,7 +263,6 @@ def test_sampled_laplace_noise_under_replace_one_is_not_loose():
     assert found < 0.5 * loose
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_group_costs_more_than_a_smaller_one_and_less_than_without_sampling(relation):
     event = PoissonSampled(0.1, Gaussian(4.0)) * 30

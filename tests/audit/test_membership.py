@@ -55,7 +55,7 @@ def noisy_table(n=400, d=60):
     return X, (X[:, 0] + 0.1 * rng.normal(size=n) > 0).astype(int)
 
 
-@pytest.mark.quick_cases(every=8)
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize(
     "model", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)], ids=["1-NN", "tree"]
@@ -72,7 +72,6 @@ def test_models_that_remember_are_found_out(model, attack):
     assert len(risky) == 20 and found.members[risky].all()
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("offline", [False, True])
 @pytest.mark.parametrize("attack", ["lira", "rmia"])
 def test_attacks_that_know_no_member_beforehand(attack, offline):

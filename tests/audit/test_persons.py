@@ -37,7 +37,6 @@ class NoisySum(ClassifierMixin, BaseEstimator):
         return np.zeros(len(X), dtype=int)
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_rows_that_count_one_each_are_found(relation):
     """Without a violation it is found with a probability below 1e-6."""

@@ -140,7 +140,7 @@ def utilities_of(plan, rows, targets, row_weights=None):
     return plan._utilities(state, candidates, values, 0.1)
 
 
-@pytest.mark.quick_cases(every=8)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_brute_force_sensitivity_of_utilities(task, relation):
@@ -177,7 +177,7 @@ def test_a_person_moves_utilities_by_what_a_row_does(task):
     assert 0.0 < by_size.max() and by_size.min() > 0.9 * by_size.max()
 
 
-@pytest.mark.quick_cases(every=8)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_brute_force_sensitivity_of_the_mean_square(task, relation, monkeypatch):
@@ -374,7 +374,6 @@ def product(n=4000, seed=0, n_classes=None):
     return X, np.digitize(score + 0.3 * rng.normal(size=n), np.linspace(-0.5, 0.5, n_classes - 1))
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("composition", ["basic", "gdp"])
 @pytest.mark.parametrize("has_pairs", [True, False])
@@ -455,7 +454,6 @@ def test_below_the_threshold_auto_is_no_choice(kind):
     assert not isinstance(pure, InteractionFit)
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("composition", ["basic", "gdp"])
 def test_a_product_is_found_by_default(composition):
     X, y = product(6000)

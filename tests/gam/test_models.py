@@ -419,7 +419,7 @@ def test_nothing_warns_of_the_data():
         classifier().fit(X, y).predict_proba(X)
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

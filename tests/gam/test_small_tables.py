@@ -29,7 +29,6 @@ def test_good_weights_are_kept_on_a_thousand_rows(epsilon):
     assert np.mean(losses) < 0.66
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 16.0])
 def test_columns_of_noise_cost_little(epsilon):
     rng = np.random.default_rng(3)

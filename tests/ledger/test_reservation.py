@@ -166,7 +166,6 @@ def run_steps(order, steps):
         check_rounds(accountant, reservation, uses)
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("steps", [1, 2])
 def test_no_order_of_steps_runs_more_than_was_charged(steps):
     for order in itertools.product(range(steps), repeat=4):

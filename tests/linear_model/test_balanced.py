@@ -67,7 +67,7 @@ def make_table(n=600, n_classes=2, seed=0):
     return X, y
 
 
-@pytest.mark.quick_cases(every=7)
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda e: type(e).__name__)
 def test_without_noise_the_weights_are_those_of_scikit_learn(estimator, n_classes):
@@ -95,7 +95,6 @@ def test_only_balanced_classes_publish_weights():
     assert not hasattr(DPLogisticRegression(class_weight={1: 2.0}).fit(X, y), "class_weight_")
 
 
-@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("estimator", EVERY, ids=repr)
 def test_a_plan_meets_its_guarantee(estimator, relation):

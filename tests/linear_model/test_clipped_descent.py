@@ -87,7 +87,6 @@ def test_neighbors_sums_come_near_the_sensitivity_and_stay_within(regressor, rel
     assert 0.9 < max(ratios) <= 1.0
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("regressor", REGRESSORS + CLASSIFIERS)
@@ -152,7 +151,7 @@ def test_rows_of_a_searched_norm_are_fitted_in_its_unit():
     assert model.intercept_ == pytest.approx(peer.intercept_, abs=0.01)
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("target_bounds", [(-1, 1), (-3, 1), (999, 1003)])
 def test_little_noise_gives_the_ridge_of_sklearn(target_bounds, delta):

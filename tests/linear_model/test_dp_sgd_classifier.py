@@ -56,7 +56,6 @@ def test_without_noise_the_optimum_of_logistic_regression(alpha, n_classes):
     np.testing.assert_allclose(one, other, atol=1e-3)
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "modified_huber"])
 def test_without_noise_no_worse_than_sgd(loss, n_classes):

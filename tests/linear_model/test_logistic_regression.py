@@ -34,7 +34,6 @@ WAYS = [("output", 0.0), ("output", 1e-5), ("objective", 0.0), ("objective", 1e-
 WAYS += [("gradient", 0.0), ("gradient", 1e-5), ("auto", 0.0), ("auto", 1e-5)]
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS)
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
 def test_little_noise_gives_the_answer_of_sklearn(C, mechanism, delta):

@@ -66,7 +66,7 @@ def moved_over_claimed(loss, pair, C, relation, constant):
     return np.linalg.norm(one - other) / plan.mechanism.sensitivity
 
 
-@pytest.mark.quick_cases(every=7)
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("constant", [0.0, 0.6])
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])

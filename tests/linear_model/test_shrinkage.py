@@ -60,7 +60,6 @@ def table_and_weights(plan, n_classes):
     return X, y, start, weights
 
 
-@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("name", CHECKED)

@@ -95,13 +95,11 @@ def check_noise(mechanism, n=3000):
     assert np.all(np.abs(noise.var(axis=0) / sd**2 - 1) < 5 * math.sqrt(5 / n))
 
 
-@pytest.mark.quick_cases(every=3)
 @by_name
 def test_noise_is_centered_and_of_the_stated_scale(mechanism):
     check_noise(mechanism)
 
 
-@pytest.mark.quick_cases(every=2)
 @by_name
 def test_half_the_noise_is_caught(mechanism, monkeypatch):
     def halved(sampler):
@@ -356,7 +354,6 @@ def test_check_size_says_what_release_can_do(mechanism):
             mechanism.check_size(bad)
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     "mechanism, factor",
     [(LaplaceMechanism(1e-11, 1.0), 1.3), (GaussianMechanism(1e-13, 1e-13, 1.0), 1.3)],

@@ -102,7 +102,7 @@ def test_utility_theorem(make):
     assert stats.binomtest(int(top), n, least, alternative="less").pvalue > 1e-5
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("scores", [SCORES[:6], np.arange(5.0), np.array([0, 0, 0, 0, 9.0])])
 def test_permute_and_flip_is_never_worse(scores, epsilon):

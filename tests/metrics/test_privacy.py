@@ -98,7 +98,7 @@ def changes(name, relation, by_person, trials=600):
         yield statistics[0] - statistics[1]
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("by_person", [False, True], ids=["rows", "persons"])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", NAMES)

@@ -29,7 +29,7 @@ SAMPLERS = [
 ]
 
 
-@pytest.mark.quick_cases(every=13)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("sampler, log_weight, reach", SAMPLERS)
 @pytest.mark.parametrize("scale", [0.1, 0.3, 1.0, 1.7, 5.0, 31.25])
 @pytest.mark.parametrize("exact", [False, True])

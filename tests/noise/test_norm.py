@@ -118,7 +118,6 @@ def test_bad_offset(bad):
         rounded_norm_noise(bad, 1.0, source().stream())
 
 
-@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("bits", [64, 128])
 def test_the_radius_from_one_product_encloses_the_sum_of_logarithms(bits):
     uniforms = np.random.default_rng(1).integers(1, 2**63, 400).astype(object)

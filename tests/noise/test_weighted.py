@@ -29,7 +29,6 @@ CASES = [
 ]
 
 
-@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("weights", "distances", "rate"), CASES)
 def test_the_law_is_the_stated_one(weights, distances, rate):
     # False alarm: 1e-7 each.
