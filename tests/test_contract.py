@@ -134,7 +134,7 @@ def contract():
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
 
 
-@pytest.mark.quick_cases(every=7)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize(("estimator", "check"), list(contract()))
 def test_dp_contract(estimator, check):
