@@ -1101,6 +1101,7 @@ OWN_PRIVATE = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", OWN)
 def test_raw_steps_of_a_class_of_the_user_are_named_before_the_charge(name):
     accountant = budget()

@@ -204,7 +204,7 @@ STORED = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("stored", STORED)
 def test_raw_steps_are_seen_wherever_a_class_stores_them(stored, method):
