@@ -398,7 +398,7 @@ def test_folds_without_persons_are_refused_before_the_first_charge():
     check_refused(by_split(pipe), "without persons", "person", groups=ROWS % 3)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "ids",
     [[uuid.UUID(int=i) for i in IDS], [(i, "a") for i in IDS.tolist()]],

@@ -288,6 +288,7 @@ def test_chunks_of_arrays():
     assert np.array_equal(one.sample(50, random_state=0), two.sample(50, random_state=0))
 
 
+@pytest.mark.thorough
 def test_pickles_sample_in_another_process(fitted, rows, tmp_path):
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps(fitted))
