@@ -48,11 +48,12 @@ def _covering(cases, size):
     Greedy: each is one of those that bring the most combinations that are new, and of these the
     first whose values occurred least until then.
     """
-    left = {id(case): set(combinations(_values(case), size)) for case in cases}
+    values = {id(case): _values(case) for case in cases}
+    left = {id(case): set(combinations(values[id(case)], size)) for case in cases}
     uses, chosen = Counter(), []
 
     def rank(case):
-        return len(left[id(case)]), -sum(uses[value] for value in _values(case))
+        return len(left[id(case)]), -sum(uses[value] for value in values[id(case)])
 
     while True:
         best = max(cases, key=rank)
@@ -60,7 +61,7 @@ def _covering(cases, size):
         if not covered:
             return chosen
         chosen.append(best)
-        uses.update(_values(best))
+        uses.update(values[id(best)])
         for combination in left.values():
             combination -= covered
 

@@ -1,5 +1,6 @@
 """What holds for every test, and for the processes that tests start."""
 
+import gc
 import os
 
 import pytest
@@ -38,3 +39,14 @@ def pytest_fixture_setup(fixturedef, request):
 def pytest_collection_modifyitems(items):
     """Mark cases before pytest selects by marks."""
     mark_thorough_cases(items)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    """Spare the garbage collector the collected tests: millions of objects, and no garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

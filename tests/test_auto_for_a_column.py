@@ -68,7 +68,7 @@ def frames(frame):
     }
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=16)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_bounds_of_one_column_are_found(name):
     released = []
@@ -102,6 +102,7 @@ def test_all_auto_is_auto(name):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", CATEGORICAL)
 def test_categories_of_one_column_are_found(name):
     answers = []

@@ -722,7 +722,7 @@ def test_who_sets_seeds_or_repeats_rows_is_refused_before_the_charge(name):
     assert accountant.epsilon_spent == pytest.approx(spent)
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=32)
 @pytest.mark.parametrize("name", WARNED)
 def test_a_tool_that_computes_from_raw_rows_is_warned_of_once(name):
     fit, words = WARNED[name]
@@ -843,7 +843,7 @@ def test_a_pickle_that_is_no_task_is_not_looked_at(tmp_path):
     assert (texts, error) == ([], None)
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_what_is_private_is_not_warned_of(name):
     accountant = budget(name, on_raw_data="raise")
@@ -1024,7 +1024,7 @@ THREADED = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", THREADED)
 def test_threads_of_one_tool_warn_once(name):
     labels = three if name in ("one versus rest", "a search inside") else y
@@ -1101,6 +1101,7 @@ OWN_PRIVATE = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", OWN)
 def test_raw_steps_of_a_class_of_the_user_are_named_before_the_charge(name):
     accountant = budget()
@@ -1206,7 +1207,7 @@ PRICED = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=22)
 @pytest.mark.parametrize("is_private", [True, False])
 @pytest.mark.parametrize("name", PRICED)
 def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(name, is_private):
@@ -1242,6 +1243,7 @@ def test_a_search_whose_candidates_are_estimators_has_no_price():
     assert accountant.epsilon_spent == pytest.approx(1.3)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_what_is_frozen_costs_a_search_nothing(is_alone):
     """It was paid when it was fitted: only the scores and the other steps are."""
@@ -1378,10 +1380,9 @@ SCORED = {
 
 
 # Workers are started for one search: that takes the time of hundreds of fits.
-@pytest.mark.quick_cases(
-    one_per=lambda name, more: "in workers" if "n_jobs" in more else (name, *more)
+@pytest.mark.parametrize(
+    "more", [{}, {"error_score": "raise"}, pytest.param({"n_jobs": 2}, marks=pytest.mark.thorough)]
 )
-@pytest.mark.parametrize("more", [{}, {"error_score": "raise"}, {"n_jobs": 2}])
 @pytest.mark.parametrize("name", SCORED)
 def test_a_refused_score_ends_a_search(name, more):
     """It is no score of NaN, after which the search would fit the raw model."""

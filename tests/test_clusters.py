@@ -194,7 +194,7 @@ def passes(computed):
     return counts[0]
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.quick_cases(every=33)
 @pytest.mark.usefixtures("no_rows_here")
 @pytest.mark.parametrize("by_person", [False, True])
 @pytest.mark.parametrize(("estimator", "expected"), PASSES, ids=str)
@@ -209,7 +209,7 @@ def test_rows_are_read_once_in_a_pass_where_they_are(estimator, expected, by_per
     check_the_same(model, fitted(estimator, in_memory(X), y, groups))
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.usefixtures("no_rows_here")
 @pytest.mark.parametrize("estimator", ITERATIVE, ids=str)
 def test_iterations_are_the_same_to_the_last_bit(estimator, table):
@@ -296,6 +296,7 @@ def test_what_a_chunk_must_not_hold_is_refused_and_not_charged(value, table):
     assert accountant.charges == []
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -362,7 +363,7 @@ def lose(client, worker, n_computed):
     client.cluster.sync(worker.close)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Sending large graph")
 @pytest.mark.parametrize(
     "estimator",
@@ -547,6 +548,7 @@ def test_a_client_that_is_closed_between_two_sums_is_a_loss(
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
 @pytest.mark.parametrize("made", ["before the client", "by one that was closed", "by another"])
 def test_the_client_that_counts_is_that_of_the_fit(made, table, connect, monkeypatch):
@@ -762,7 +764,7 @@ def test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most():
     assert total(1.0, 20) == pytest.approx(20.0, abs=0.01)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda each: type(each).__name__)
 def test_every_estimator_releases_the_same_of_chunks_in_memory_and_of_a_grid_of_blocks(estimator):
@@ -778,6 +780,7 @@ def test_every_estimator_releases_the_same_of_chunks_in_memory_and_of_a_grid_of_
     check_the_same(*models)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "estimator",
@@ -873,7 +876,7 @@ def sent(monkeypatch):
     return pickles
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.thorough
 @pytest.mark.usefixtures("another_process")
 @pytest.mark.parametrize(
     "estimator",

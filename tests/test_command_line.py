@@ -197,6 +197,7 @@ def test_bad_arguments_exit_with_2(options, capsys):
     assert end.value.code == 2
 
 
+@pytest.mark.thorough
 def test_it_runs_as_a_module():
     command = [sys.executable, "-m", "skdp", "ledger", "verify", "nowhere.db"]
     run = subprocess.run(command, capture_output=True, text=True)

@@ -89,7 +89,8 @@ def told(estimator):
 
 
 TOLD = [told(e) for e in firsts(type, [e for e in ESTIMATORS if repr(e) not in CHOOSING])]
-LONG["check_neighbors"] = [{repr(e): e for e in ESTIMATORS}.get(repr(e), e) for e in TOLD]
+ESTIMATORS_BY_NAME = {repr(e): e for e in ESTIMATORS}
+LONG["check_neighbors"] = [ESTIMATORS_BY_NAME.get(repr(e), e) for e in TOLD]
 
 
 # README's command makes the checks of many fits on one estimator of each kind.
@@ -115,6 +116,7 @@ def is_quick(estimator, check, number):
 def contract():
     """Mark what README's command leaves out."""
     for i, estimator in enumerate(ESTIMATORS):
+        name = repr(estimator)
         for j, check in enumerate(dp_checks()):
             marks = []
             if not is_one_of(estimator, LONG.get(check.__name__, ESTIMATORS)):
@@ -124,7 +126,7 @@ def contract():
                 marks = [] if quick else [pytest.mark.thorough]
             elif not is_quick(estimator, check, i - j):
                 marks = [pytest.mark.thorough]
-            yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
+            yield pytest.param(estimator, check, marks=marks, id=f"{name}-{check.__name__}")
     for estimator in LONG["check_neighbors"]:
         if not is_one_of(estimator, ESTIMATORS):
             check = next(c for c in dp_checks() if c.__name__ == "check_neighbors")
@@ -132,7 +134,7 @@ def contract():
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize(("estimator", "check"), list(contract()))
 def test_dp_contract(estimator, check):

@@ -136,7 +136,7 @@ def numbers_of(names, sample=None):
             yield name, values[i]
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("estimator", FIRST, ids=lambda estimator: type(estimator).__name__)
 def test_estimators_with_some_numbers(estimator):
     for name, value in numbers_of(estimator.get_params(deep=False), 1):
@@ -150,6 +150,7 @@ def test_estimators_with_all_numbers(estimator):
         check_estimator(estimator, **{name: value})
 
 
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize(
     "sample", [3, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "all"]
 )

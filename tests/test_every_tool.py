@@ -292,7 +292,7 @@ def check(fit, is_private, name="", **more):
         assert accountant.epsilon_spent == 0.0
 
 
-@pytest.mark.quick_cases(every=8)
+@pytest.mark.quick_cases(every=17)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])
 def test_each_class_is_judged_as_the_table_says(name, method):
@@ -307,7 +307,7 @@ def test_each_class_is_judged_as_the_table_says(name, method):
     check(fit, is_private_by_table(tool))
 
 
-@pytest.mark.quick_cases(every=12)
+@pytest.mark.quick_cases(every=120)
 @pytest.mark.parametrize("inner", CLASSIFIERS)
 @pytest.mark.parametrize("name", AROUND_CLASSIFIERS)
 def test_it_does_not_matter_what_a_tool_is_around(name, inner):
@@ -345,7 +345,7 @@ def fits_into(tool, place):
     return hasattr(tool, "predict")
 
 
-@pytest.mark.quick_cases(every=18)
+@pytest.mark.quick_cases(every=133)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ("imputation", "boosting")])
 def test_it_does_not_matter_where_a_tool_is(name, place):
@@ -378,7 +378,7 @@ def test_parts_of_a_table_are_judged_too(build, labels, options):
     check(lambda a: build(sgd(a)).partial_fit(X, labels, **options), is_private)
 
 
-@pytest.mark.parametrize("jobs", [None, 2])
+@pytest.mark.parametrize("jobs", [None, pytest.param(2, marks=pytest.mark.thorough)])
 def test_outputs_of_a_part_are_charged_only_if_all_labels_are_declared(jobs):
     """`partial_fit` declares the labels of each output, so a constant column reveals nothing."""
     declared = [[0, 1], [0, 1]]
@@ -454,7 +454,7 @@ FUNCTIONS = {
 JOBS = {"one process": None, "threads": "threading", "processes": "loky"}
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("jobs", JOBS)
 @pytest.mark.parametrize("name", [*FUNCTIONS, "cross_val_predict", "permutation_test_score"])
 def test_functions_are_judged_by_their_scores(name, jobs):
@@ -516,6 +516,7 @@ BY_PERSON = {
 }
 
 
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("name", BY_PERSON)
 @pytest.mark.parametrize("cv", [FOLDS, PersonKFold(2)])
 def test_folds_of_persons_do_not_depend_on_how_many_rows_others_have(name, cv):
@@ -542,6 +543,7 @@ def test_scores_by_persons(name, cv):
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("build", [RFE, SelectFromModel])
 def test_a_selection_by_a_model_without_coefficients_is_refused_before_its_charge(build):
     for inner in CLASSIFIERS:
@@ -560,6 +562,7 @@ def test_a_selection_by_a_model_without_coefficients_is_refused_before_its_charg
     assert run(lambda a: tool.fit(X, y), accountant) == ([], None)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("build", [RFE, SelectFromModel])
 def test_a_selection_by_the_name_of_a_missing_attribute_is_refused_before_its_charge(build):
     """A name is refused exactly if the fitted model of that name would not have it."""
@@ -588,6 +591,7 @@ def test_a_selection_by_the_name_of_a_missing_attribute_is_refused_before_its_ch
     assert n_refused == len(models) * len((*names, *wrong)) - 3
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function", "predict"])
 def test_a_stack_whose_member_lacks_the_method_is_refused_before_its_charge(method, n_jobs):
@@ -689,7 +693,7 @@ TRIED = {
 }
 
 
-@pytest.mark.quick_cases(every=10)
+@pytest.mark.quick_cases(every=42)
 @pytest.mark.parametrize(
     "search", ["grid", "random", "drawn", "curve", "in a pipeline", "in an ensemble"]
 )
@@ -823,7 +827,7 @@ def private_stack(accountant, **more):
 
 BACKENDS = [
     "threading",
-    "loky in processes",
+    pytest.param("loky in processes", marks=pytest.mark.thorough),
     pytest.param("multiprocessing in processes", marks=pytest.mark.thorough),
 ]
 
@@ -877,7 +881,7 @@ IN_PROCESSES = {
 }
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize(
     "name", [*PUBLIC_STEPS, *(pytest.param(n, marks=pytest.mark.thorough) for n in IN_PROCESSES)]
 )
@@ -1072,7 +1076,13 @@ BESIDE_FROZEN = {
 }
 
 
-@pytest.mark.parametrize("name", BESIDE_FROZEN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] if name.endswith("in processes") else [])
+        for name in BESIDE_FROZEN
+    ],
+)
 def test_tools_beside_frozen_estimators_are_judged(name):
     build, is_private = BESIDE_FROZEN[name]
     labels = TARGET if "targets" in name else y

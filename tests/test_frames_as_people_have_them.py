@@ -91,7 +91,7 @@ def released(fitted, table):
     return fitted.predict_proba(table)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("declared", [{}, {"bounds": "auto", "categories": "auto"}, DECLARED])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_same_table_gives_the_same_released_values(name, declared):
@@ -126,6 +126,7 @@ def test_models_that_refuse_dates_refuse_them_in_parts(form, tmp_path):
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("kind", [DPOneHotEncoder, DPTargetEncoder])
 @pytest.mark.parametrize("categories", [None, "auto", [["care", "crafts", "office"]]])
 def test_encoders_give_the_same_released_values(kind, categories, tmp_path):
@@ -143,7 +144,7 @@ def test_encoders_give_the_same_released_values(kind, categories, tmp_path):
         np.testing.assert_array_equal(found, expected, err_msg=form)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("form", LAZY)
 def test_a_model_behind_the_vectorizer_gets_the_same_weights(form, tmp_path):
     table = pandas_frame(job=str)
@@ -165,6 +166,7 @@ def test_truth_values_and_whole_numbers_are_the_same_labels_in_parts(form, tmp_p
     np.testing.assert_array_equal(released(one, table), released(two, lazy))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("form", FRAMES)
 def test_a_draft_with_blanks_is_accepted(form):
     frame = FRAMES[form]()

@@ -114,6 +114,7 @@ def test_a_function_behind_a_raw_step_warns_before_its_charge(function):
     assert ledger.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_in_a_sound_use_is_silent(function):
     names = Ledger(on_raw_data="raise")
@@ -214,6 +215,7 @@ PLACES = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_private_meta_estimator_is_refused_before_other_charges(name, place):

@@ -95,7 +95,7 @@ def each(names):
     return [pytest.param(n, marks=[] if n in FAST else [pytest.mark.slow], id=n) for n in names]
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", each(FITS))
@@ -257,7 +257,7 @@ def test_k_rows_move_a_release_by_what_the_noise_is_for(name, relation, monkeypa
     assert 0.9 * most <= moved <= most * (1.0 + 1e-6)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("k", [2, 10, 1000])
 def test_a_threshold_hides_what_a_group_has_less_than_what_a_row_has(k, relation):

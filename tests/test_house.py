@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,15 +59,23 @@ ORDER = [
 ]
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
+@cache
 def imported_modules(path):
-    """Yield the absolute names of what a file imports at any depth."""
+    """Return the absolute names of what a file imports at any depth."""
     package = ("skdp", *path.relative_to(ROOT).parts[:-1])
-    for node in ast.walk(ast.parse(path.read_text())):
+    names = []
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
-            yield ".".join((*base, *filter(None, [node.module])))
+            names.append(".".join((*base, *filter(None, [node.module]))))
+    return names
 
 
 def test_randomness_comes_from_one_package():
@@ -90,7 +99,7 @@ def test_sums_over_rows_let_other_threads_run():
     blas = r"import .*\bblas\b|linalg\.blas import|get_blas_funcs"
     for path in SOURCES:
         assert not re.search(blas, path.read_text()), path
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef) and re.match("_?add_|weighted_sum", node.name):
                 for each in ast.walk(node):
                     place = f"{node.name} of {path}"
@@ -111,7 +120,7 @@ def test_imports_go_down():
 def test_public_names_are_there(path):
     name = ".".join(("skdp", *path.parent.relative_to(ROOT).parts))
     package = importlib.import_module(name)
-    nodes = ast.parse(path.read_text()).body
+    nodes = parsed(path).body
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     imported = [alias.asname or alias.name for node in imports for alias in node.names]
     exported = getattr(package, "__all__", [])

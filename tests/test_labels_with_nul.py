@@ -87,6 +87,7 @@ def test_declared_categories_are_refused_before_the_charge(name, bad):
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("container", TABLES)
 @pytest.mark.parametrize("name", ["one-hot", "target", "naive Bayes", "additive"])
 def test_a_cell_is_not_a_declared_label_but_for_its_end(name, container):
@@ -118,7 +119,7 @@ CLASSIFIERS = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=65)
 @pytest.mark.parametrize("declared", [None, list, lambda own: np.array(own, dtype=object)])
 @pytest.mark.parametrize("container", TARGETS)
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -53,6 +53,7 @@ def test_the_page_has_forty_mistakes():
     assert len({code for code, *_ in REFUSED + WARNED + SILENT}) == len(REFUSED + WARNED + SILENT)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(("code", "words", "spent"), REFUSED)
 def test_a_mistake_is_refused_in_words_that_help_and_costs_nothing(code, words, spent, names):
     pytest.importorskip("polars")
@@ -63,6 +64,7 @@ def test_a_mistake_is_refused_in_words_that_help_and_costs_nothing(code, words, 
     assert charged == spent
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("code", "words", "spent"), WARNED)
 def test_a_mistake_that_is_done_is_warned_of_and_costs_what_is_said(code, words, spent, names):
     if words.startswith(NEEDS_CALLBACKS):

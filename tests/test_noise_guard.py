@@ -170,7 +170,7 @@ def test_there_is_more_than_one_of_each():
     assert len(ids) > len(ESTIMATORS) + 12
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("release", list(releases()))
 def test_nothing_is_drawn_before_the_charge_or_past_it(release, drawn, monkeypatch):
     release.drawn = drawn

@@ -96,7 +96,7 @@ def check_the_same(one, other):
     assert list(leaves(one)) == list(leaves(other))
 
 
-@pytest.mark.quick_cases(every=12)
+@pytest.mark.quick_cases(every=22)
 @pytest.mark.parametrize("by_person", [False, True])
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_threads_release_what_one_would(estimator, by_person, table, short_sums, tmp_path):
@@ -132,7 +132,7 @@ class Processes(ThreadingBackend):
         apply_async = submit
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
     estimator, table, short_sums, tmp_path

@@ -43,7 +43,7 @@ def test_the_examples_of_the_introduction_run(block):
         exec(BLOCK.findall(INTRODUCTION)[block], {})
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=18)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("imports", "code", "result"), list(lines()))
 def test_a_tool_does_what_the_page_says(imports, code, result, tmp_path, monkeypatch):

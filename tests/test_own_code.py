@@ -204,7 +204,7 @@ STORED = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("stored", STORED)
 def test_raw_steps_are_seen_wherever_a_class_stores_them(stored, method):
@@ -348,7 +348,7 @@ SELECTIONS = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("getter", READ_ROWS)
 def test_importances_that_may_read_rows_are_seen(selection, getter):
@@ -365,6 +365,7 @@ def test_importances_that_may_read_rows_are_seen(selection, getter):
     )
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("getter", OF_THE_MODEL)
 def test_importances_of_the_model_alone_are_silent(selection, getter):

@@ -279,7 +279,7 @@ def tables_of(n_persons, n_columns, n_rows):
     return (X, y, np.arange(n_persons)), (X[places], y[places], places)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     ("name", "tables"),
     [(name, (60, 2, 600)) for name in CALLS if name not in NOT_REPLAYED]

@@ -60,7 +60,7 @@ def refused(action, *arguments):
     return False
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("estimator", LINEAR, ids=str)
 def test_what_is_planned_is_charged_and_stated(estimator, relation):

@@ -84,6 +84,7 @@ def test_a_fit_charges_and_publishes_its_plan(estimator, relation):
     assert plan.sparse_output == hasattr(made, "tocsr")
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("estimator", ONE_OF_EACH, ids=str)
 def test_a_plan_is_a_value(estimator):
     X, y = make_table()

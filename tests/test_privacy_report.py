@@ -313,7 +313,7 @@ def fitted_source(name, accountant):
     return model.fit(X, y, **groups)
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(every=18)
 @pytest.mark.parametrize("name", ["model", "pipeline", "search"])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("unit", UNITS)
@@ -359,6 +359,7 @@ def test_the_first_page_agrees_with_the_ledger(name, relation, unit):
         assert "sk-top-container" in source._repr_html_()
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", ["model", "pipeline", "search"])
 def test_the_first_page_without_a_ledger(name):
     source = fitted_source(name, None)

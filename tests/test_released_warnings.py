@@ -113,6 +113,7 @@ def test_many_columns_are_counted():
     assert len(message) < 600
 
 
+@pytest.mark.thorough
 def test_nothing_is_said_of_columns_that_were_found():
     n = 50_000
     X = pd.DataFrame(
@@ -225,7 +226,7 @@ def test_warnings_follow_from_the_noisy_counts_alone(monkeypatch, is_found):
     assert len(messages) == 1 and bool(messages.pop()) != is_found
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("name", ["customer_id", "customerID", "ID", "uuid", "SSN", "user.id"])
 def test_columns_whose_names_are_those_of_identifiers_are_reported(name):
     n = 20_000
@@ -253,6 +254,7 @@ READERS = {
 }
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("name", READERS)
 def test_as_many_categories_as_rows_are_reported(name, unit):
@@ -408,7 +410,7 @@ def fit_bounded(name, values, bounds, unit):
     return said(lambda: model.fit(frame, y, **groups))
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("bounds", [(1.0, 2.5), (70, 90), (16, 1e6)])
 @pytest.mark.parametrize("name", BOUNDED)
@@ -437,6 +439,7 @@ def test_equal_bins_that_no_value_fills_are_reported(bounds):
         assert "column 'far' are in one bin" in message
 
 
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_columns_that_fill_their_bounds_are_not_reported(name):
     """For a column above the limits the probability of a warning is at most 0.7 %."""
@@ -516,6 +519,7 @@ def judge_found_bounds(n, epsilon, seeds):
     return n_useless, n_silent, n_useful, n_alarms
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_seeds", [pytest.param(3), pytest.param(20, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("n", [500, 2000, 20_000])
@@ -546,7 +550,7 @@ SEARCHING = {
 }
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", SEARCHING)
 def test_estimators_report_bounds_that_are_useless(name):
     """Integers at the limit of doubles are lost, with a warning; others are told apart, without."""

@@ -69,6 +69,7 @@ def reported(kind, first, second):
     return (search,), (N_FITS, N_FITS)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("places", ["same ledger", "two ledgers", "no accountant"])
 @pytest.mark.parametrize("kind", ["pipeline", "two models", "search"])
 def test_the_headline_is_the_sum_of_all_charges(kind, places):
@@ -197,7 +198,7 @@ class OwnVote(VotingClassifier):
     """A class that scikit-learn does not have."""
 
 
-@pytest.mark.quick_cases(every=8)
+@pytest.mark.quick_cases(every=19)
 @pytest.mark.parametrize("place", ["same ledger", "two ledgers", "no ledger"])
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_a_report_of_a_wrapper_says_what_it_has_charged(name, place):

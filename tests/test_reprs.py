@@ -46,6 +46,7 @@ def style_of(shown):
     return style
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("make", SHOWN.values(), ids=SHOWN)
 def test_objects_are_shown_in_one_style_without_a_hash_at_the_top(make):
     shown = make()._repr_html_()

@@ -48,6 +48,7 @@ def table():
     return rng.integers(0, 2, size=(120, 3)).astype(float), y
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("estimator", FIRST, ids=lambda estimator: type(estimator).__name__)
 @pytest.mark.parametrize("within", ["alone", pytest.param("pipeline", marks=pytest.mark.slow)])
 def test_estimators(estimator, within):
@@ -99,6 +100,7 @@ def test_scikit_learns_searches_and_scores_of_private_estimators():
         assert grid.fit(X, y).best_params_["alpha"] in (0.1, 1.0)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("estimator", FIRST, ids=lambda estimator: type(estimator).__name__)
 def test_answers_for_numbers_of_any_size_raise_nothing(estimator):
     X, y = table()

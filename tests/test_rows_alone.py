@@ -144,7 +144,7 @@ def assert_answers_alone(model, n_columns, heights=HEIGHTS, types=TYPES):
                 assert_alone_as_among(getattr(model, name), table(n_rows, width, dtype))
 
 
-@pytest.mark.quick_cases(every=26)
+@pytest.mark.quick_cases(every=175)
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 9, 20])
 @pytest.mark.parametrize("model", MODELS, ids=IDS)
 def test_answers(model, n_columns):

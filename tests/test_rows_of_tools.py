@@ -74,6 +74,7 @@ def test_negative_indices_of_different_rows_are_accepted():
     assert texts == []
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("is_behind", [False, True])
 @pytest.mark.parametrize(
     "wrap",

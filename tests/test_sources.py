@@ -136,6 +136,7 @@ def test_rows_are_those_of_memory(kind, table, folder):
         np.testing.assert_array_equal(chunked[start:stop], table[0][start:stop])
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_decoded_of_a_chunk_is_forgotten_with_it(kind, table, folder):
     """Without a search for cycles, which may come after a gigabyte."""
@@ -212,6 +213,7 @@ def read(table):
     return ChunkedArray(table)[:]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     ("kind", "odd"),
     [
@@ -666,7 +668,7 @@ def pulled(array, number):
     raise AssertionError("a chunk was pulled")
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=16)
 @pytest.mark.parametrize("number", range(len(OF_WORDS)))
 def test_words_are_read_as_in_memory(number, table, tmp_path, monkeypatch):
     """What is released and what is made, but that numbers are doubles; and nothing is loaded."""
@@ -776,6 +778,7 @@ def test_kinds_are_those_of_the_schema(table, tmp_path):
         fitted(estimators[1], other)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("kind", ["path", "LazyFrame", "dask frame"])
 def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path):
     """With the words of memory; and tables of numbers alone have no words."""
@@ -1064,7 +1067,7 @@ def test_rows_whose_places_depend_on_values_are_not_taken_by_number(
 # Lazy tables give lazy tables.
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("estimator", TRANSFORMERS, ids=str)
 def test_transforms_are_lazy(estimator, table, folder):
     X, y, _ = table
@@ -1079,7 +1082,7 @@ def test_transforms_are_lazy(estimator, table, folder):
         np.testing.assert_array_equal(np.asarray(made), expected)
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=10)
 @pytest.mark.parametrize("estimator", PREDICTING, ids=lambda each: type(each).__name__)
 def test_predictions_are_made_in_parts(estimator, tmp_path, monkeypatch):
     """What an estimator says of rows is, in values and types, what it says of them in memory."""
@@ -1121,6 +1124,7 @@ def test_rows_of_other_columns_are_not_predicted(table, folder):
         clone(model).predict(folder)
 
 
+@pytest.mark.thorough
 def test_pipelines_never_materialize(table, folder, monkeypatch):
     X, y, _ = table
     scaler, other = clone(SCALER), DPStandardScaler(bounds=(0, 2), random_state=0)

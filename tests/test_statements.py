@@ -136,7 +136,7 @@ def combinations():
         yield name, unit, relation, ("basic", "pld", "auto")[i % 3], i % 2 == 1
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=10)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(("name", "unit", "relation", "composition", "seeded"), [*combinations()])
 def test_a_fit(name, unit, relation, composition, seeded):
@@ -168,7 +168,7 @@ def calls(model, n_calls, unit="row"):
     return model
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("rows", ["any", "disjoint"])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -195,6 +195,7 @@ def test_calls_of_partial_fit_are_the_model_s(composition, unit, relation, rows)
     assert statement.to_tags()["epsilon"] == dict(statement.rows())["epsilon"]
 
 
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("with_ledger", [False, True])
 @pytest.mark.parametrize("unit", UNITS)
@@ -333,7 +334,7 @@ def split_pipe(accountant, **shape):
     return split_budget(pipe, 1.0, 1e-6, accountant, **shape)
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(every=12)
 @pytest.mark.parametrize("composition", ["basic", "zcdp", "pld"])
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}])
@@ -378,7 +379,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}], ids=["open", "known"])
 @pytest.mark.parametrize("frozen", [False, True])
@@ -420,6 +421,7 @@ REPLACED = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}], ids=["open", "known"])
 @pytest.mark.parametrize("with_ledger", [False, True])
 @pytest.mark.parametrize("name", REPLACED)
@@ -493,7 +495,7 @@ def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
         assert "is public" in total.neighbors
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -730,7 +732,7 @@ def ways():
         yield *values, reserved, "basic" if reserved else composition
 
 
-@pytest.mark.quick_cases(every=7)
+@pytest.mark.quick_cases(every=72)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(
     ("way", "unit", "relation", "seeded", "reserved", "composition"), [*ways()]
@@ -891,6 +893,7 @@ def test_what_a_function_charges(name, unit, relation, delta, reserved):
     assert name in str(accountant.report())
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("with_ledger", [False, True])
 def test_a_published_model_that_is_fitted_again_is_counted(with_ledger):
     accountant = ledger() if with_ledger else None
@@ -923,6 +926,7 @@ WRAPPERS = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("with_ledger", [False, True])
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_a_report_finds_the_models_in_a_wrapper(name, with_ledger):

@@ -97,7 +97,7 @@ def test_the_multiplier_is_the_scale_over_the_sensitivity(sampling, unit, relati
     )
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("refit", [True, False])
 @pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
@@ -279,7 +279,7 @@ WRAPPERS = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=22)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 @pytest.mark.parametrize("has_ledger", [False, True])
 @pytest.mark.parametrize("name", WRAPPERS)

@@ -134,6 +134,7 @@ RAW = {
 }
 
 
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("name", RAW)
 def test_a_raw_step_is_named_once_and_before_the_charge(name):
     with warnings.catch_warnings(record=True) as caught:
@@ -292,7 +293,7 @@ PRICES = {
 }
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("name", PRICES)
 def test_a_tool_is_refused_before_its_first_fit_if_and_only_if_the_budget_is_too_small(name):
     run, price = PRICES[name]

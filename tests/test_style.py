@@ -5,8 +5,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import skdp
 
 ROOT = Path(skdp.__file__).parent
@@ -66,60 +64,80 @@ def docstrings(path):
                 yield getattr(node, "name", "module"), text
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_docstrings_are_complete_in_the_source(path):
-    for name, text in docstrings(path):
-        assert not re.search(r"^\s*\{\w+\}$", text, re.MULTILINE), name
+def faults(find):
+    """Return what a function finds in the files of skdp, each with its file."""
+    return [f"{relative(path)}: {fault}" for path in SOURCES for fault in find(path)]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_nothing_is_made_behind_the_back_of_a_reader(path):
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ClassDef) and node.name not in INIT_SUBCLASS:
-            methods = {getattr(statement, "name", "") for statement in node.body}
-            assert "__init_subclass__" not in methods, node.name
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call):
-            called = getattr(node.value.func, "id", "")
-            given = [type(argument) for argument in node.value.args]
-            assert not (called == "property" and ast.Lambda in given), ast.unparse(node)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-            raise AssertionError(f"write a function: {ast.unparse(node)}")
+def test_docstrings_are_complete_in_the_source():
+    def placeholders(path):
+        for name, text in docstrings(path):
+            if re.search(r"^\s*\{\w+\}$", text, re.MULTILINE):
+                yield name
+
+    assert not faults(placeholders)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_docstrings_begin_with_a_noun_or_a_verb(path):
-    for name, text in docstrings(path):
-        assert not BANNED_OPENINGS.match(text), f"{name}: {text.splitlines()[0]}"
+def test_nothing_is_made_behind_the_back_of_a_reader():
+    def hidden(path):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef) and node.name not in INIT_SUBCLASS:
+                methods = {getattr(statement, "name", "") for statement in node.body}
+                if "__init_subclass__" in methods:
+                    yield node.name
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call):
+                called = getattr(node.value.func, "id", "")
+                given = [type(argument) for argument in node.value.args]
+                if called == "property" and ast.Lambda in given:
+                    yield ast.unparse(node)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                yield f"write a function: {ast.unparse(node)}"
+
+    assert not faults(hidden)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_comments_are_sentences(path):
-    for line in path.read_text().splitlines():
-        assert not re.match(r"\s*# Of\b", line), line
+def test_docstrings_begin_with_a_noun_or_a_verb():
+    def openings(path):
+        for name, text in docstrings(path):
+            if BANNED_OPENINGS.match(text):
+                yield f"{name}: {text.splitlines()[0]}"
+
+    assert not faults(openings)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_sentences_have_no_banned_turn(path):
-    texts = [text for _, text in docstrings(path)]
-    comments = re.findall(r"^\s*# (.*)$", path.read_text(), re.MULTILINE)
-    messages = [
-        node.value
-        for raised in ast.walk(parsed(path))
-        if isinstance(raised, ast.Raise)
-        for node in ast.walk(raised)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    for text in (*texts, " ".join(comments), *messages):
-        turn = BANNED_TURNS.search(" ".join(text.split()))
-        assert not turn, turn and turn.group()
+def test_comments_are_sentences():
+    assert not faults(lambda path: re.findall(r"^\s*# Of\b.*", path.read_text(), re.MULTILINE))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_names_are_words_of_the_field(path):
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Name | ast.arg):
-            assert getattr(node, "id", getattr(node, "arg", "")) not in BANNED_NAMES
-        names = [getattr(node, field, None) for field in ("id", "attr", "name", "arg")]
-        for name in names:
-            if isinstance(name, str):
-                assert not BANNED_WORDS & set(name.lower().strip("_").split("_")), name
+def test_sentences_have_no_banned_turn():
+    def turns(path):
+        texts = [text for _, text in docstrings(path)]
+        comments = re.findall(r"^\s*# (.*)$", path.read_text(), re.MULTILINE)
+        messages = [
+            node.value
+            for raised in ast.walk(parsed(path))
+            if isinstance(raised, ast.Raise)
+            for node in ast.walk(raised)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        for text in (*texts, " ".join(comments), *messages):
+            turn = BANNED_TURNS.search(" ".join(text.split()))
+            if turn:
+                yield turn.group()
+
+    assert not faults(turns)
+
+
+def test_names_are_words_of_the_field():
+    def names(path):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Name | ast.arg):
+                name = getattr(node, "id", getattr(node, "arg", ""))
+                if name in BANNED_NAMES:
+                    yield name
+            for field in ("id", "attr", "name", "arg"):
+                name = getattr(node, field, None)
+                if isinstance(name, str) and BANNED_WORDS & set(name.lower().strip("_").split("_")):
+                    yield name
+
+    assert not faults(names)

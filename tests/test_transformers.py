@@ -177,6 +177,7 @@ def test_categories_that_are_no_lists_of_labels_are_refused(transformer, categor
     assert_refused(clone(transformer).set_params(categories=categories), table())
 
 
+@pytest.mark.quick_cases(every=4)
 @named(NUMERIC + CATEGORICAL)
 def test_metadata_routing_changes_nothing(transformer):
     def outputs():

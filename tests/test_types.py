@@ -67,6 +67,7 @@ DPRidge().predict(table, "proba")  # wrong
 """
 
 
+@pytest.mark.thorough
 def test_a_type_checker_reports_wrong_arguments_and_no_others(tmp_path):
     pytest.importorskip("mypy")
     path = tmp_path / "uses.py"

@@ -62,7 +62,7 @@ def counted(accountant):
 Classifier = DPLogisticRegression
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_grid_search_books_all_five_fits(table, path, backend, n_jobs):
@@ -77,7 +77,7 @@ def test_grid_search_books_all_five_fits(table, path, backend, n_jobs):
     assert search.best_estimator_[-1].accountant is accountant
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_cross_validation_books_every_fold(table, path, backend, n_jobs):

@@ -43,6 +43,7 @@ def behind(place, accountant):
     return split_budget(make_pipeline(scaler(), last), 1.0, 1e-6, accountant)
 
 
+@pytest.mark.quick_cases(every=24)
 @pytest.mark.parametrize("place", ["pipeline", "split pipeline", "union", "columns"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_that_a_later_step_refuses_costs_nothing(place, target):
@@ -106,6 +107,7 @@ def test_a_wrong_sparsity_in_a_column_transformer_names_its_step(kind, value):
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("labels", [[5, 3], [1, 0], [0, 1], [7, 0]])
 @pytest.mark.parametrize("selects", [False, True])
 def test_labels_that_are_no_positions_are_found_in_a_split_pipeline(labels, selects):

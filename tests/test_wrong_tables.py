@@ -180,7 +180,7 @@ def check_lengths_are_compared(make, table, column, longer, folder):
 READ_TARGETS = [name for name in META_OBJECTS if name != "scaler"]
 
 
-@pytest.mark.quick_cases(every=13)
+@pytest.mark.quick_cases(every=34)
 @pytest.mark.parametrize("longer", LENGTHS)
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", READ_TARGETS)
@@ -211,7 +211,7 @@ def test_every_estimator_compares_lengths_before_it_is_charged(estimator, longer
         check_lengths_are_compared(make, table, column, longer, tmp_path)
 
 
-@pytest.mark.quick_cases(every=37)
+@pytest.mark.quick_cases(every=73)
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", META_OBJECTS)
 def test_a_table_of_the_right_length_is_fitted(name, table, tmp_path):
@@ -292,14 +292,14 @@ def check_is_understood(error):
     assert is_ours or is_compared, f"{last.filename}: {error!r}"
 
 
-@pytest.mark.quick_cases(every=13)
+@pytest.mark.quick_cases(every=67)
 @pytest.mark.parametrize("wrong", WRONG_TABLES)
 @pytest.mark.parametrize("name", META_OBJECTS)
 def test_what_is_no_table_costs_nothing(name, wrong):
     check_is_understood(refusal(META_OBJECTS[name], WRONG_TABLES[wrong], Y[:N]))
 
 
-@pytest.mark.quick_cases(every=7)
+@pytest.mark.quick_cases(every=29)
 @pytest.mark.parametrize("wrong", WRONG_TARGETS)
 @pytest.mark.parametrize("name", READ_TARGETS)
 def test_what_is_no_target_costs_nothing(name, wrong):

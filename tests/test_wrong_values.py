@@ -78,7 +78,7 @@ def assert_wrong_values_are_refused(estimator):
         assert spent == 0.0 and name in message, (estimator, name, value, message)
 
 
-@pytest.mark.quick_cases(every=8)
+@pytest.mark.quick_cases(every=34)
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
 def test_wrong_values_are_refused_before_the_charge(kind):
     base = right(kind)

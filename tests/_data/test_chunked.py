@@ -210,6 +210,7 @@ def test_objects_in_files_are_not_unpickled(tmp_path):
         ChunkedArray([tmp_path / "objects.npy"])
 
 
+@pytest.mark.thorough
 def test_other_libraries_are_not_imported():
     assert as_chunked(np.ones((2, 2))) is None
     others = {"dask", "polars", "pyarrow.dataset"}

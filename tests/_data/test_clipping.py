@@ -11,6 +11,7 @@ def squared_norm(row):
     return sum(Fraction(float(v)) ** 2 for v in row)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("norm", [1.0, 0.1, 3.7e-4, 1e6, 2.0**-20])
 @pytest.mark.parametrize("d", [1, 3, 100])

@@ -55,7 +55,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -94,7 +94,7 @@ def charges_of(run, accountant):
     return accountant.epsilon_spent
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=29)
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind, declared", WRONG)
 def test_a_list_of_another_kind_costs_nothing(name, kind, declared):
@@ -202,7 +202,7 @@ def tables_of_booleans():
     yield "arrow", pa.table({"x": COLUMNS["booleans"]})
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_only_zero_and_one_are_categories_of_a_column_of_booleans(name):
     accountant = PrivacyAccountant(1000.0, 0.1)
@@ -241,7 +241,7 @@ def columns_of_floats(dtype):
     yield ChunkedArray([values[:100, None], values[100:, None]])
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("declared", [np.float16, np.float32])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make_list", [list, np.asarray, pd.Series, pl.Series])

@@ -113,7 +113,7 @@ def encoded(table, categories):
     return np.asarray(encoder.fit_transform(table)).sum(axis=0)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("with_gap", [False, True])
 @pytest.mark.parametrize("kind", VALUES)
 def test_equal_numbers_are_matched_in_every_type(kind, with_gap):
@@ -127,7 +127,7 @@ def test_equal_numbers_are_matched_in_every_type(kind, with_gap):
             assert found.tolist() == counts.tolist(), (form, declared)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("other", OTHERS)
 def test_numbers_are_not_compared_with_other_kinds(kind, other):
@@ -170,6 +170,7 @@ NEVER = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("case", NEVER)
 def test_a_category_that_no_value_can_equal_costs_nothing(name, case):

@@ -74,7 +74,7 @@ NOT_NUMBERS = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=17)
 @pytest.mark.parametrize("kind", NOT_NUMBERS)
 @pytest.mark.parametrize("name", NUMERIC)
 def test_numeric_estimators_refuse_dates_and_text_in_every_container(name, kind):
@@ -162,6 +162,7 @@ READ_DATES = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", READ_DATES)
 def test_models_of_dates_serve_every_unit_and_no_numbers(name):
     frame = pd.DataFrame({"x": DAYS.astype("M8[us]")})
@@ -179,6 +180,7 @@ def test_models_of_dates_serve_every_unit_and_no_numbers(name):
         assert "convert the samples" in str(error.value), form
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", READ_DATES)
 def test_dates_with_a_zone_are_served_dates_with_a_zone(name):
     naive = pd.DataFrame({"x": DAYS.astype("M8[us]")})
@@ -192,7 +194,7 @@ def test_dates_with_a_zone_are_served_dates_with_a_zone(name):
                 answers(model, table)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Zurich"])
 @pytest.mark.parametrize("name", READ_DATES)
 def test_dates_with_a_zone_are_fitted_alike_in_every_container(name, zone, tmp_path):
@@ -220,6 +222,7 @@ def forms_of_objects(dates):
     yield "frame of objects", pd.DataFrame({"x": column[:, 0]}, dtype=object)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("name", READ_DATES)
 def test_each_date_in_objects_has_a_zone_if_those_of_the_fit_had_one(name):
@@ -327,7 +330,7 @@ def tables_of_tenths():
         yield f"{form} of four bytes", table
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("name", FINDERS)
 def test_a_tenth_is_a_tenth_in_floats_of_every_length(name):
     """Fitted to one table and served another one, both ways."""
@@ -391,7 +394,7 @@ WIDE = pd.DataFrame({10: NUMBERS, 20: CODES})
 TUPLES = WIDE.set_axis(pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), axis=1)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=11)
 @pytest.mark.parametrize("name", LABELED)
 def test_labels_of_columns_are_those_of_the_fit(name):
     params = LABELED[name] | ({"delta": 1e-6} if name in FINDERS else {})

@@ -57,7 +57,7 @@ BOUNDED = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_bounds_of_numbers_for_dates_cost_nothing(name, times):

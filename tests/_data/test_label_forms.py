@@ -136,7 +136,7 @@ def n_found(fitted):
     return 3
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=17)
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind", [*REFUSED, *DATES])
 def test_cells_without_a_form_cost_nothing_and_are_found_as_text(name, kind):

@@ -120,7 +120,7 @@ def assert_others_unmoved(before, after):
     assert np.all(same)
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.quick_cases(every=12)
 @pytest.mark.parametrize("container", NUMERIC, ids=repr)
 def test_numbers(container):
     first, *rest = number_rows()
@@ -137,6 +137,7 @@ def test_numbers(container):
                 np.testing.assert_array_equal(after[0], before[0])
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("container", [*LABELS, *DATES], ids=repr)
 def test_labels(container):
     first, *rest = ROWS[container.holds]()
@@ -165,7 +166,7 @@ def test_entries(container, read):
             np.testing.assert_array_equal(after[0], before[0])
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=10)
 @pytest.mark.parametrize("container", [*NUMERIC, *LABELS, *DATES], ids=repr)
 def test_what_discovery_counts(container):
     rows = ROWS[container.holds]()

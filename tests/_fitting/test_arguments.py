@@ -24,7 +24,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda each: type(each).__name__)
 def test_a_refused_fit_leaves_nothing_fitted(estimator):
     X, y = make_table(estimator)

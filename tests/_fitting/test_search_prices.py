@@ -69,7 +69,7 @@ TOOLS = {
 }
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.parametrize("by_index", [True, False])
 def test_a_part_is_compared_with_what_it_can_still_charge(name, by_index):

@@ -264,6 +264,7 @@ def run_python(code, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
 
 
+@pytest.mark.thorough
 def test_small_fits_do_not_import_numba(monkeypatch):
     monkeypatch.delenv(choice.VARIABLE, raising=False)
     result = run_python(SMALL_FIT)

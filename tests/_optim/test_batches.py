@@ -150,6 +150,7 @@ def test_every_subset_is_as_likely(size, block, monkeypatch):
     assert stats.chisquare(pairs).pvalue > RARE
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("size", [300, 501, 999])
 def test_large_subsets(size):
     table = membership(FixedSizeBatches(1000, size), 300)

@@ -244,7 +244,7 @@ def clipped_vectors(vectors, unit):
     return vectors / np.maximum(1.0, np.sqrt((vectors**2).sum(axis=1, keepdims=True)))
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=12)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize(("loss", "reached"), GAINS, ids=lambda one: type(one).__name__)
 def test_gains_of_a_row(loss, reached, norm, small_tiles):
@@ -390,6 +390,7 @@ def error_of(sums, engine, weights, indices, constant):
     return np.linalg.norm(sums - exact) + 2.0**-52 * np.linalg.norm(exact)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("n", "d", "k"), [(1, 1, 1), (2, 1, 1), (127, 3, 1), (3000, 3, 1), (5000, 1, 2), (700, 99, 3)]

@@ -153,6 +153,7 @@ def test_bounded_losses_are_convex(loss):
     assert np.all(rising >= -1e-12 * norms(other - scores) * loss.loss_lipschitz)
 
 
+@pytest.mark.quick_cases(every=2)
 @every_bounded_loss
 def test_the_value_at_zero_bounds_every_row_and_values_are_not_negative(loss):
     scores, y = draw(loss)

@@ -85,6 +85,7 @@ def run_checked(y, sampling, start, epsilon, seed):
     return weights
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("sampling", ["full", "poisson"])
 def test_weights_that_explain_nothing_go_back_to_the_start(sampling):
     """What is kept of ten moves: about a tenth of the move, unchecked all of it."""

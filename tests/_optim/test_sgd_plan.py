@@ -289,6 +289,7 @@ class _ZeroLoss:
         return np.zeros_like(scores)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(("delta", "sampling"), REGIMES[:3])
 def test_noise_has_the_scale_that_is_charged(delta, sampling):
     plan = make_plan(sampling, delta, n_steps=2000, n_outputs=4, n_rows=60, batch_size=20)

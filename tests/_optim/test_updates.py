@@ -32,7 +32,7 @@ def descend(update, start=(0.0, 0.0)):
     return state.average
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_averaged", [1, 50])
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 @pytest.mark.parametrize("learning_rate", LEARNING_RATES)

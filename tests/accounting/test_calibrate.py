@@ -28,7 +28,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
 @pytest.mark.parametrize("target", [0.1, 3.0])
 def test_result_is_safe_and_tight(family, target):

@@ -94,7 +94,7 @@ def test_a_price_at_the_least_delta_is_finite(rate, sigma, count, k):
     assert 0.0 <= get_delta(event, 1.0, group_size=k) <= 1.0
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize(("rate", "sigma", "steps", "delta", "size", "golden"), GOLDEN)
 def test_groups_cost_what_the_mixture_of_gaussians_of_another_library_costs(
     rate, sigma, steps, delta, size, golden
@@ -103,7 +103,7 @@ def test_groups_cost_what_the_mixture_of_gaussians_of_another_library_costs(
     assert get_epsilon(event, delta, group_size=size) == pytest.approx(golden, rel=1e-4)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("noise", [Gaussian, Laplace])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_two_releases_cost_what_their_cells_do(noise, relation):
@@ -121,7 +121,7 @@ def test_two_releases_cost_what_their_cells_do(noise, relation):
         assert lower <= found <= lower * 1.02 + 1e-6
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=48)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("noise", [Gaussian, Laplace])
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -202,7 +202,7 @@ def in_forty_digits(noise, scale, rate, size, epsilon, relation):
         return max(divergence(*way) for way in ways(relation, size))
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("noise", [Gaussian, Laplace])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_directions_of_contributions_cost_more(noise, size):

@@ -234,6 +234,7 @@ def test_losses_beyond_every_grid_have_no_price_by_a_grid(noise, relation):
     assert pld_epsilon(leaves(event), 1e-5, relation, 1e-4) == math.inf
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_few_samples_have_a_finite_epsilon_at_tiny_deltas(relation):
     for rate, noise, count, delta in (

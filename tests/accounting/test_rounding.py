@@ -417,6 +417,7 @@ def exponential_between(x):
     return total, total + term / (1 - x / (terms + 1))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_another_relation_is_the_least_float_above_the_exact_rational(seed):
     rng = np.random.default_rng(seed)
@@ -485,6 +486,7 @@ BOUNDED = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_delta_is_zero_only_beyond_the_largest_loss(name):
     largest = get_epsilon(BOUNDED[name], 0.0)

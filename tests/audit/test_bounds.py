@@ -13,6 +13,7 @@ from skdp.audit import (
 )
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 def test_two_worlds_pass_the_truth_at_most_at_the_stated_rate(epsilon):
     """Randomized response has the worst rates there are; the sum over all counts is exact."""
@@ -33,6 +34,7 @@ def test_a_secret_that_one_world_alone_can_show_is_found():
     assert epsilon_from_rates(1000, 1000, 800, 1000) > 3.0
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("method", ["binomial", "f-dp"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.5, 0.0), (2.0, 0.0), (1.0, 1e-3)])
 def test_one_run_passes_the_truth_at_most_at_the_stated_rate(method, epsilon, delta):
@@ -56,6 +58,7 @@ def gaussian_canaries(rng, epsilon, delta, m):
     return coins, mu * (coins - 0.5) + rng.normal(size=m)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("bound", [one_run_epsilon, one_run_gaussian_epsilon])
 def test_one_run_of_the_gaussian_mechanism(bound):
     rng, epsilon, delta, m, guesses = np.random.default_rng(0), 4.0, 1e-5, 1000, 100

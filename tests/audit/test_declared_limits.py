@@ -124,7 +124,7 @@ def ledger(relation, max_rows=1):
     return PrivacyAccountant(1e6, 0.5, relation=relation, unit=unit, max_rows=max_rows)
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("kind", SUMS)
 def test_a_declared_limit_that_is_not_enforced_is_found(kind, relation):
@@ -152,7 +152,7 @@ def test_noise_for_one_row_under_a_group_is_found(kind, relation):
     assert audit(noise_for_one_row(kind)(accountant=accountant)).violation
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_claim_of_a_private_estimator_stands_for_groups(relation):
     mean = DPMeanTransformer(bounds=(-1, 1), accountant=ledger(relation, max_rows=10))

@@ -17,6 +17,7 @@ def worlds(mechanism, n):
     return (mechanism.release(np.full(n, value))[:, None] for value in (1.0, 0.0))
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("gaussian", "share"), [(False, 0.4), (True, 0.85)])
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_the_gaussian_mechanism(epsilon, gaussian, share):

@@ -74,7 +74,7 @@ class CountedRows(DPLogisticRegression):
 OUTPUT = {"mechanism": "output", "C": 1.0, "fit_intercept": False}
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_true_claim_stands(delta, relation):
@@ -96,7 +96,7 @@ def test_much_of_a_true_claim_is_found():
     assert found.lower_bound > 0.3 * 4.0
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("broken", [HalfNoise, CountedRows])
 def test_a_false_claim_is_called_a_violation(broken):
     with pytest.warns(PrivacyViolationWarning, match="VIOLATION"):
@@ -158,6 +158,7 @@ def test_one_run_of_noisy_gradients(sampling, claim):
     assert 0.2 * claim <= found.lower_bound < claim
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_one_run_under_replace_one(classes):
     X, _ = unit_rows(300, 3)

@@ -55,7 +55,7 @@ def noisy_table(n=400, d=60):
     return X, (X[:, 0] + 0.1 * rng.normal(size=n) > 0).astype(int)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize(
     "model", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)], ids=["1-NN", "tree"]
@@ -292,6 +292,7 @@ def test_a_perfect_separation_of_few_rows_is_no_certainty():
     assert accuracy.value == 1.0 and 0.7 < accuracy.low < 0.9 and accuracy.high == 1.0
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("n_others", [10, 100, 1000])
 def test_few_others_raise_no_alarm_at_a_rate_that_they_do_not_show(n_others):
     """Of noise the rate found is the rate allowed. P(Binomial(400, .025) > 30) = 1e-7."""

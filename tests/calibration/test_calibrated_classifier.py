@@ -45,6 +45,7 @@ def test_without_noise_it_is_as_good_as_that_of_scikit_learn(table, inner, metho
     assert losses[0] <= losses[1] + 0.01
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("method", METHODS)
 def test_probabilities_of_a_margin_become_better(table, method):
     X, y = table
@@ -60,6 +61,7 @@ def test_probabilities_of_a_margin_become_better(table, method):
     assert np.median(gains) > 0.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("params", [{}, {"cv": 3, "refit": True}], ids=str)
 def test_fits_and_counts_are_one_charge(table, params):
     X, y = table

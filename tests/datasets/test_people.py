@@ -17,6 +17,7 @@ def test_a_seed_makes_the_same_table_again():
     assert np.array_equal(np.unique(one.groups), np.arange(300))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("library", ["pandas", None])
 def test_what_the_form_declares_holds_and_models_learn(library, monkeypatch):
     with monkeypatch.context() as patch:

@@ -94,6 +94,7 @@ def gradient_of(plan, rows, targets, weights, row_weights=None):
     return residual_sums(cells, design, Residuals(plan.task, 0.0), weights, step)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("kind", [ForestFit, TreeFit])
 @pytest.mark.parametrize("task", [BinaryTask(), NumberTask(), MultinomialTask(weights=(1.0,) * 3)])
 def test_brute_force_sensitivity_of_a_gradient(task, kind):
@@ -349,6 +350,7 @@ def test_odd_parameters_charge_nothing(odd):
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("kind", [DPRandomForestClassifier, DPDecisionTreeClassifier])
 def test_what_cannot_be_drawn_is_refused_before_the_charge(kind):
     accountant, y = PrivacyAccountant(1.0, 0.0), np.arange(200) % 2

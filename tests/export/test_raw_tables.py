@@ -85,7 +85,7 @@ def edges_of(fitted):
     return np.concatenate([own for own in edges if own.dtype.kind == "f"])
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=13)
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_at_edges_with_gaps_and_unseen_labels_are_answered_alike(name):
     fitted = fitted_model(name)
@@ -101,6 +101,7 @@ def test_rows_at_edges_with_gaps_and_unseen_labels_are_answered_alike(name):
             answers(model, X)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_plain_model_is_made_of_public_attributes_alone(name):
     """Whatever else a fitted model may hold, nothing of it goes out."""
@@ -113,6 +114,7 @@ def test_a_plain_model_is_made_of_public_attributes_alone(name):
     assert b"skdp" not in kept
 
 
+@pytest.mark.quick_cases(every=11)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", [name for name in MODELS if hasattr(MODELS[name][0], "predict")])
 def test_onnx_answers_raw_tables_in_single_precision(name):
@@ -128,6 +130,7 @@ def test_onnx_answers_raw_tables_in_single_precision(name):
     check_onnx(onnx_answers(to_sklearn(fitted), told, np.float32), expected)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", ["pairs", "histograms and three classes", "trees of numbers"])
 def test_onnx_answers_numbers_in_double_precision_where_there_are_no_gaps(name):
     estimator, n_classes = MODELS[name]

@@ -46,7 +46,7 @@ def check_same(found, expected):
         np.testing.assert_array_equal(found[name], expected[name])
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.quick_cases(every=30)
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_predictors_make_a_round_trip(name, tmp_path):
     kept = model(name)
@@ -55,7 +55,7 @@ def test_predictors_make_a_round_trip(name, tmp_path):
         check_same(answers(read(tmp_path / form, form), kept.X), kept.answers)
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=34)
 @pytest.mark.parametrize("name", NAMES)
 def test_skops_keeps_the_statement_and_the_ledger_with_or_without_an_accountant(name):
     skops = pytest.importorskip("skops.io", reason="skops is not installed")
@@ -159,7 +159,7 @@ def check_onnx(found, expected):
         np.testing.assert_allclose(each.reshape(scores.shape), scores, rtol=1e-6, atol=atol)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_predictors_answer_the_same_as_onnx(name):

@@ -68,7 +68,7 @@ def exported(fitted):
         return str(error).split(": ")[1]
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.quick_cases(every=21)
 @pytest.mark.parametrize("name", [*map(repr, ESTIMATORS), *PIPELINES])
 def test_answers_are_equal(name):
     private = model(name)

@@ -140,6 +140,7 @@ def utilities_of(plan, rows, targets, row_weights=None):
     return plan._utilities(state, candidates, values, 0.1)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_brute_force_sensitivity_of_utilities(task, relation):
@@ -176,6 +177,7 @@ def test_a_person_moves_utilities_by_what_a_row_does(task):
     assert 0.0 < by_size.max() and by_size.min() > 0.9 * by_size.max()
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_brute_force_sensitivity_of_the_mean_square(task, relation, monkeypatch):
@@ -469,6 +471,7 @@ def test_a_product_is_found_by_default(composition):
     assert has_choices == (composition == "basic")
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_product_is_found_among_classes(n_classes):
     X, y = product(8000, n_classes=n_classes)
@@ -566,6 +569,7 @@ def test_scores_without_any_rows_of_their_columns_are_chosen_from_at_no_error():
         ).fit(X, y)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("options", [{"unit": "group", "max_rows": 2}, {"composition": "gdp"}, {}])
 def test_a_search_plans_the_choice_that_its_fits_make(options):
     rng = np.random.default_rng(0)

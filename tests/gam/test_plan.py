@@ -138,7 +138,7 @@ def targets_of(task, n):
 
 
 # With little noise numbers have many bins, and a trend.
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("epsilon", [1.0, 1e3])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("task", GAUSSIAN_TASKS, ids=repr)
@@ -619,7 +619,7 @@ def narrow_bounds():
     yield from ((0.0, 5e-324), (0.0, 1e-310), (0.0, 1e-150), (1e15, 1e15 + 1), (-1e150, 1e150))
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=15)
 @pytest.mark.parametrize("epsilon", [0.5, 1e9])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def regressor(epsilon, **params):
 # In 80 fits at epsilon 1 the loss of D2 was .039 with a standard deviation of .009, and the level
 # was wrong by 6 %; at epsilon 100 it was .0087 (.0005) and .2 %. The limits are at least 4.5
 # standard deviations away.
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     ("epsilon", "loss_of_d2", "level_error"), [(1.0, 0.08, 0.27), (100.0, 0.03, 0.05)]
 )
@@ -61,6 +62,7 @@ def test_the_unit_of_amounts_does_not_matter(unit):
     np.testing.assert_allclose(other / unit, one, rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_predictions_are_the_exponentials_of_explanations():
     X, y, _ = make_counts(3000)
     model = regressor(1.0, target_bounds=(0.5, 20.0)).fit(X, y)
@@ -78,6 +80,7 @@ def test_a_skewed_amount_has_the_level_of_its_mean():
     assert model.predict(X).mean() == pytest.approx(np.clip(y, 0, 100).mean(), rel=0.2)
 
 
+@pytest.mark.thorough
 def test_interactions_are_found_on_the_log_scale():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(12_000, 3))

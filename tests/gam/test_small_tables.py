@@ -16,6 +16,7 @@ def twelve_columns(n_rows, seed):
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(12)]), y
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("epsilon", [2.0, 4.0])
 def test_good_weights_are_kept_on_a_thousand_rows(epsilon):
     # Their log loss without noise is about .645; that of the class frequencies is .693. With the
@@ -40,6 +41,7 @@ def test_columns_of_noise_cost_little(epsilon):
     assert np.mean(losses) < log_loss(labels, np.full(1000, y.mean())) + 0.03
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_rows", [300, 1000])
 def test_more_budget_does_not_fit_chance(n_rows):
     # With little noise a table of few rows has about as many cells. Without the penalty by the

@@ -252,7 +252,13 @@ def _charge_many(path, times):
 
 
 # A process that is spawned imports everything anew, which takes longer than its charges.
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("fork", marks=pytest.mark.thorough),
+        pytest.param("spawn", marks=pytest.mark.slow),
+    ],
+)
 def test_racing_processes_never_pass_the_cap(path, method):
     PrivacyAccountant(400.0, 0.0, ledger=path)
     with multiprocessing.get_context(method).Pool(4) as pool:

@@ -23,6 +23,7 @@ def short_waits_for_what_never_comes(request, monkeypatch):
 BY_NAME = pytest.mark.parametrize("check", LEDGER_CHECKS, ids=lambda check: check.__name__)
 
 
+@pytest.mark.quick_cases(every=4)
 @BY_NAME
 def test_sqlite(check, tmp_path, any_system):
     check(str(tmp_path / "budget.db"))
@@ -40,7 +41,7 @@ def server():
         yield server
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=20)
 @BY_NAME
 def test_postgresql(check, server):
     check(server.new_database())
@@ -70,6 +71,7 @@ def rewrite_postgresql(address, change):
 DAMAGED = pytest.mark.parametrize("damage", DAMAGES)
 
 
+@pytest.mark.quick_cases(every=3)
 @DAMAGED
 def test_a_damaged_sqlite(damage, tmp_path, any_system):
     check_damage(str(tmp_path / "budget.db"), rewrite_sqlite, damage)

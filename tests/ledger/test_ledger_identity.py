@@ -1,7 +1,6 @@
 """Handles, pickles and fitted models know their ledger, and refuse another one in its place."""
 
 import pickle
-import shutil
 import uuid
 from contextlib import closing
 
@@ -12,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPStandardScaler, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
 from skdp.ledger import PlannedCharge, Reservation, _accountant
-from skdp.ledger._file_lock import LOCK_SUFFIX
 from skdp.pipeline import split_budget
 from tests._memory_ledger import MemoryLedger
 from tests.ledger._postgres_server import running_server
@@ -27,6 +25,19 @@ def server():
         yield server
 
 
+def files_of(ledger):
+    """Return the paths of a ledger and of its lock, which lies beside it."""
+    paths = sorted(ledger.parent.glob(f"{ledger.name}*"))
+    assert len(paths) == 2
+    return paths
+
+
+def move(ledger, name):
+    """Give a ledger and its lock another name."""
+    for path in files_of(ledger):
+        path.rename(path.with_name(path.name.replace(ledger.name, name)))
+
+
 class InFile:
     """A ledger in a file, and how it goes away with its lock."""
 
@@ -35,8 +46,8 @@ class InFile:
         self.address = str(self.path)
 
     def remove(self):
-        self.path.unlink()
-        self.path.with_name(self.path.name + LOCK_SUFFIX).unlink()
+        for path in files_of(self.path):
+            path.unlink()
 
 
 class InMemory:
@@ -111,6 +122,7 @@ def check_refused(accountant, *messages):
             raise AssertionError(f"{name} is answered by another ledger")
 
 
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("charges", [1, 3])
 def test_a_pickle_refuses_another_ledger_at_its_address(place, charges):
     first = opened(place)
@@ -187,14 +199,12 @@ def test_a_ledger_that_was_moved_keeps_its_identity(tmp_path):
     pickled = forgotten(accountant)
     identity = accountant.identity
     del accountant
-    for suffix in ("", LOCK_SUFFIX):
-        shutil.move(f"{first}{suffix}", f"{second}{suffix}")
+    move(first, second.name)
     moved = PrivacyAccountant(1.0, 0.0, ledger=second)
     assert moved.identity == identity and moved.epsilon_spent == 0.125
     with pytest.raises(LedgerError, match="there is no ledger"):
         pickle.loads(pickled).charge(PureDP(0.125))
-    for suffix in ("", LOCK_SUFFIX):
-        shutil.move(f"{second}{suffix}", f"{first}{suffix}")
+    move(second, first.name)
     assert pickle.loads(pickled).charge(PureDP(0.125)).sequence == 3
 
 

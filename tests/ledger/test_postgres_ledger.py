@@ -43,6 +43,7 @@ def charged(address, times=3):
     return accountant
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -110,7 +110,7 @@ def test_the_neighbors_gradients_stay_nearly_as_far_apart_as_the_sensitivity():
     assert plan.mechanism.sensitivity < 0.5001
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS[:-1])
 def test_attacks_certify_less_than_the_claim(mechanism, delta):
     found = certified(*released(mechanism, delta, 1000, 0), delta)
@@ -139,7 +139,7 @@ def test_attacks_with_many_fits_certify_less_than_the_claim(mechanism, delta):
         assert CERTIFIED_AS_GAUSSIAN * EPSILON < found < EPSILON
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS)
 def test_attacks_find_noise_of_an_eighth(mechanism, delta, monkeypatch):
     for cls in (GaussianMechanism, GammaNormMechanism):

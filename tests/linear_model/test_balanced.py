@@ -266,11 +266,13 @@ def certified_epsilon(release, n_runs=4000):
     return bound, plan.mechanism.epsilon
 
 
+@pytest.mark.thorough
 def test_an_attack_on_the_weights_stays_below_the_epsilon_of_the_counts():
     bound, epsilon = certified_epsilon(ClassCounts.run)
     assert bound <= epsilon
 
 
+@pytest.mark.thorough
 def test_the_attack_finds_counts_with_a_tenth_of_the_noise():
     def release(plan, codes, source):
         mechanism = LaplaceMechanism(10.0 * plan.mechanism.epsilon, plan.mechanism.sensitivity)
@@ -280,6 +282,7 @@ def test_the_attack_finds_counts_with_a_tenth_of_the_noise():
     assert bound > epsilon
 
 
+@pytest.mark.thorough
 def test_persons_count_once():
     rng = np.random.default_rng(0)
     n_persons = 500

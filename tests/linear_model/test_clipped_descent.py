@@ -226,6 +226,7 @@ def test_fits_without_information_end_near_the_constant(epsilon):
     assert np.mean(scores) > -0.4
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_weights_that_were_fitted_to_chance_go_back_to_the_center(delta):
     """Mean R² of ten fits on other rows: about -.005, unchecked -.1."""

@@ -85,7 +85,7 @@ def test_one_seed_gives_one_answer_from_every_container(estimator, container):
         np.testing.assert_allclose(model.predict_proba(held), model.predict_proba(X), atol=1e-12)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_a_dask_array_is_fitted(estimator):
     da = pytest.importorskip("dask.array")

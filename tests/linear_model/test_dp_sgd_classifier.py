@@ -131,6 +131,7 @@ def test_containers_and_dtypes_hold_the_same_rows(tmp_path):
             assert fitted.score(X, y) == pytest.approx(fits["float64"].score(X, y), abs=0.01)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -291,7 +292,7 @@ def test_bad_settings_charge_nothing(settings):
     assert not accountant.charges and not [n for n in vars(model) if n.endswith("_")]
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_odd_tables_are_fitted_and_stay_finite(loss, delta):

@@ -52,6 +52,7 @@ def test_without_noise_the_minimum_of_huber_loss():
     assert np.abs(model.coef_ - robust.coef_).max() < 0.2
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_units_of_targets_do_not_matter(loss):
     X, y = make_table()
@@ -122,6 +123,7 @@ def test_bad_settings_charge_nothing(settings):
     assert not accountant.charges and not [n for n in vars(model) if n.endswith("_")]
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_odd_tables_are_fitted_and_stay_finite(loss, delta):

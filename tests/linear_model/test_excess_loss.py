@@ -66,7 +66,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(("delta", "relation"), [(0.0, "replace_one"), (1e-5, "add_remove")])
 @pytest.mark.parametrize(("model", "targets", "loss", "best"), KINDS)
 def test_fits_lose_what_is_expected_within_a_factor(model, targets, loss, best, delta, relation):

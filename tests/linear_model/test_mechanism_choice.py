@@ -55,6 +55,7 @@ def test_the_choice_uses_public_and_released_quantities_alone():
     assert (one.mechanism_, one.C_) == (other.mechanism_, other.C_)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("mechanism", ["auto", *NAMES])
 def test_the_expected_loss_falls_with_rows_and_with_epsilon(mechanism):
     def expected(epsilon, n_samples):

@@ -18,7 +18,7 @@ def benchmark():
     return module
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize(
     ("estimator", "table", "n", "epsilons"),
     [

@@ -366,6 +366,7 @@ class TestMutations:
             check_classes_are_independent()
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("loss", [BINARY, LOSSES["softmax"]], ids=["binary", "softmax"])
 def test_the_solver_reaches_the_planned_tolerance_on_any_table(loss, delta):
@@ -420,6 +421,7 @@ def test_probabilities_of_softmax_rows_are_those_of_the_loss():
     np.testing.assert_allclose(model.predict_proba(X), softmax(scores, axis=1))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ["binary", "softmax"])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -36,6 +36,7 @@ def draws(rng):
     return 1.5 * rng.normal(size=(2000, 2)), *v, rng.uniform(0.0, 0.5)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", VERTICES)
 def test_the_loss_is_at_most_that_of_a_vertex_and_none_can_be_left_out(relation):
     rng, needed = np.random.default_rng(0), set()

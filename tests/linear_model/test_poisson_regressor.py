@@ -82,6 +82,7 @@ def test_automatic_alpha_uses_public_quantities_alone():
     assert one == other
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("high", [0.1, 5.0, 1e4])
 @pytest.mark.parametrize("alpha", [1e-6, 1.0])
 def test_every_fit_ends_at_its_certified_norm(high, alpha):

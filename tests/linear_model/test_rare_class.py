@@ -45,6 +45,7 @@ def test_the_charged_run_is_unchanged(name, frequency):
     assert adapted.update.n_steps + adapted.shrinkage.n_steps == adapted.mechanism.n_steps
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", ["logistic", "hinge"])
 def test_the_published_strength_is_the_one_that_was_used(name):
     rng = np.random.default_rng(0)
@@ -56,6 +57,7 @@ def test_the_published_strength_is_the_one_that_was_used(name):
     assert strengths[0.02] < strengths[0.5]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", ["logistic", "hinge", "sgd"])
 def test_rare_rows_are_ranked(name):
     """One row in a hundred is positive, and two of forty columns are informative."""

@@ -65,6 +65,7 @@ def test_the_center_of_long_rows_may_lie_beyond_the_bound(shift):
     np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=2e-3)
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("data_norm", [1.0, "auto"])
 @pytest.mark.parametrize("epsilon", [3.0, 10.0, 1000.0])
 def test_rows_longer_than_the_bound_do_not_bias_the_answer(epsilon, data_norm):
@@ -92,6 +93,7 @@ def test_the_answer_does_not_depend_on_units():
     np.testing.assert_allclose(other.coef_ * 1e-4, one.coef_, atol=1e-5)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_useful_at_a_usual_epsilon(delta):
     X, y = make_table(n=20_000)

@@ -174,6 +174,7 @@ def test_equal_columns_are_not_scaled_where_noise_hides_their_variances():
         assert factors.max() / factors.min() < 4.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", ["logistic", "sgd"])
 def test_weights_of_scaled_columns_are_in_the_units_of_the_table(name):
     """With hardly any noise, scores are those of the frequencies of the columns."""

@@ -157,6 +157,7 @@ def test_weights_that_explain_nothing_are_as_good_as_the_class_of_most_rows(name
     assert len(seen) == 6 and min(seen) >= 0.1
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", EVERY)
 def test_weights_that_explain_much_stay(name, n_classes, seen):

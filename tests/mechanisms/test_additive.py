@@ -262,7 +262,7 @@ def test_noise_that_does_not_pay_for_rounding_is_caught(d):
         check_gaussian_pays(1.0, d, lambda sigma, delta, root, step: sigma / step)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=6)
 @by_name
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_expected_error_covers(mechanism, confidence):

@@ -134,7 +134,7 @@ def unrounded_noise(mechanism, value, n, seed):
     return value + mechanism.scale * parts.sum(axis=0) / 2
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=6)
 @by_name
 @pytest.mark.parametrize("mutant", [plain_noise, unrounded_noise])
 def test_release_without_rounding_is_caught(mechanism, mutant):

@@ -89,7 +89,7 @@ def test_every_report_has_its_own_randomness():
     assert not np.array_equal(reports, again)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("k, epsilon", [(2, 0.5), (2, 2.0), (5, 1.0)])
 def test_estimate_is_unbiased_with_the_stated_variance_and_interval(k, epsilon):
     n, repeats = 2000, 1500

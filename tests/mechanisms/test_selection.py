@@ -89,6 +89,7 @@ def test_monotonic_doubles_the_exponent():
     assert stats.chisquare(counts, exponential_law(SCORES, 2.0) * 6000).pvalue > 1e-4
 
 
+@pytest.mark.quick_cases(every=3)
 @each
 def test_utility_theorem(make):
     """Scores 500 and 399, sensitivity 1, epsilon 0.1, four candidates."""
@@ -190,6 +191,7 @@ def test_scale_round_trip(make):
     assert make(0.3, 2.0, monotonic=True).scale == pytest.approx(2.0 / 0.3)
 
 
+@pytest.mark.quick_cases(cover="values")
 @each
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_expected_error_covers(make, epsilon):

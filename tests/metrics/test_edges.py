@@ -35,7 +35,7 @@ def parts(value):
     return [*value.x, *value.y, *np.concatenate(value.interval)]
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parameters_at_the_edge(name):
     function = getattr(dp, name)

@@ -167,7 +167,7 @@ def check_scale(errors, std):
     assert np.std(errors) == pytest.approx(std, rel=4.9 * np.sqrt(1.25 / len(errors)))
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_released_metrics_have_the_noise_of_their_epsilon(relation):
     factor = 2 if relation == "replace_one" else 1

@@ -114,6 +114,7 @@ def test_errors_are_clipped_by_the_bounds_of_targets_and_predictions_only():
     assert value < -2.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("by_person", [False, True], ids=["rows", "persons"])
 def test_metrics_of_cells_are_within_their_bounds(by_person, rows):
     y, scores = rows["y"], rows["scores"]

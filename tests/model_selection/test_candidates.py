@@ -61,6 +61,7 @@ def test_what_is_fitted_no_more_keeps_its_accountant(accountant):
     assert found.best_estimator_[0].estimator.accountant is accountant
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("flipped", [0, 7])
 def test_a_search_inside_knows_all_labels(flipped):
     # Rows 30 to 59 alone are trained on: whether one of them is of the third label is private.

@@ -168,7 +168,7 @@ def costs_nothing(search, case, container):
         assert spent(search, make(), container(X), y) == 0.0, cell
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_a_bad_cell_costs_nothing(number):
     make, column, cells = CASES[number]
@@ -184,7 +184,7 @@ def test_a_bad_cell_costs_nothing_in_any_search(search, case, container):
     costs_nothing(search, case, container)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("null", [False, True])
 @pytest.mark.parametrize("make", [side_by_side, passed_through, behind_a_function])
 def test_a_column_of_words_costs_nothing(make, null):
@@ -212,6 +212,7 @@ def words():
     return np.random.default_rng(0).choice(["a", "b"], size=(N, 3)).astype(object)
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(
     ("pipe", "make_X"),
     [
@@ -370,7 +371,7 @@ def test_a_huge_value_does_not_end_a_search_after_its_charge():
     assert accountant.epsilon_spent == 1.0
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.__name__)
 def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, tmp_path):
     X, y = np.tile([[0.0, 1.0], [1.0, 0.0]], (N // 2, 1)), np.tile([0, 1], N // 2)
@@ -459,6 +460,7 @@ CONTAINERS = {
 }
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_the_statements_of_what_is_published_are_found_in_any_container(
     container, strategy="holdout", refit=False
@@ -504,7 +506,7 @@ def test_a_search_of_what_got_no_columns_states_its_price():
 MIXED = pd.DataFrame({"size": np.arange(N) / N, "kind": ["a", "b"] * (N // 2)})
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("search", SEARCHES[:4], ids=lambda search: search.__name__)
 @pytest.mark.parametrize("declared", [None, {"kind": ["a", "b"]}], ids=["found", "declared"])
 def test_a_model_whose_charge_depends_on_the_kinds_of_columns_is_searched(search, declared):
@@ -573,6 +575,7 @@ def test_a_table_of_no_columns_is_named_after_the_charge():
         search.fit(table, y)
 
 
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize(
     "later",
     [DPLogisticRegression(data_norm=1.0), DPStandardScaler(), DPPCA(), DPAdditiveClassifier()],

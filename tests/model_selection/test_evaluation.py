@@ -169,6 +169,7 @@ def hourly_counts(n=6000):
     return X, y
 
 
+@pytest.mark.thorough
 def test_r2_divides_by_the_variance_of_the_targets():
     X, y = hourly_counts()
     bounds = (0.0, 1000.0)
@@ -435,6 +436,7 @@ def test_cross_validation_of_numbers_and_persons(table):
     assert by_person["r2"] == pytest.approx(report["r2"], abs=0.2)
 
 
+@pytest.mark.thorough
 def test_cross_validation_with_delta_zero_and_without_noise(table):
     X, y = table
     report = dp_cross_validate(
@@ -465,6 +467,7 @@ def draw_rows(kind, rng, n=6):
     return rng.choice([0.0, 0.5, 1.0], n), rng.choice([0.0, 1.0], n)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("kind", ["binary", "classes", "numbers"])
@@ -490,6 +493,7 @@ def test_sensitivity_of_pooled_folds_by_brute_force(kind, relation, delta):
 # Scores of searches whose denominators are not declared
 
 
+@pytest.mark.quick_cases(every=9)
 @pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
 @pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", "recall", "f1"])
 def test_a_search_releases_the_class_counts_once(scoring, strategy, table):
@@ -547,6 +551,7 @@ def test_metrics_of_unbounded_sensitivity_are_refused_in_a_search(table, model):
         assert scorer(model, X, y) == pytest.approx(value, abs=0.05)
 
 
+@pytest.mark.thorough
 def test_scoring_accepts_every_metric_of_dp_evaluate_or_names_the_remedy(table):
     """Losses are negated; regressions take the target bounds of the model."""
     X, y = table

@@ -67,12 +67,14 @@ def search(model, cv, scorer):
     GridSearchCV(model, {"C": [0.1, 1.0]}, scoring=scorer, cv=cv).fit(X, y)
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("run", [score, search])
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_folds_of_which_nothing_is_known_are_named_once(name, run):
     assert len(warnings_of(UNKNOWN[name](), run)) == 1
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("run", [score, search])
 @pytest.mark.parametrize("name", KNOWN)
 def test_folds_by_row_number_are_silent(name, run):
@@ -92,6 +94,7 @@ OWN = {
 }
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", OWN)
 def test_the_generator_of_a_splitter_is_what_the_splitter_is(name):
     accountant = PrivacyAccountant(100.0, 1e-3)

@@ -78,6 +78,7 @@ def test_one_row_is_hidden_in_the_scores_of_all_candidates(m, delta):
     assert made.noisy.sensitivity >= times * made.choice.sensitivity > 0.0
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("refit", [True, False])
 @pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv"])
 def test_the_worst_branch_fills_the_budget_and_no_branch_exceeds_it(strategy, refit):
@@ -243,7 +244,7 @@ def test_scores_of_curves_fill_the_budget():
     assert independent_epsilon(made.plan().event, DELTA) == pytest.approx(1.0, abs=3e-3)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("selection", ["exponential", "permute_and_flip"])
 def test_the_choice_follows_its_exact_law(selection):
     made = plan(make_task(selection=selection), "holdout")

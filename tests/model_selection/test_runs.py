@@ -46,6 +46,7 @@ def table():
     return np.zeros((60, 1)), np.arange(60) % 2
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_neither_prints_nor_warnings_tell_the_number_of_runs(table, monkeypatch, capfd, n_jobs):
     heard = set()

@@ -126,6 +126,7 @@ def test_a_private_score_of_a_raw_model_is_warned_of_or_refused_before_its_charg
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", FINE)
 def test_a_private_score_of_a_released_model_is_not_warned_of(name):
     accountant = budget(on_raw_data="raise")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline, make_union
@@ -49,8 +49,14 @@ MODELS = {
     "columns": lambda: make_pipeline(make_column_transformer((scaler(), ["p"])), model()),
     "search": lambda: DPGridSearchCV(model(), {}),
 }
-FITTED = {name: make().fit(FRAME, Y) for name, make in MODELS.items()}
-FITTED["frozen"] = FrozenEstimator(FITTED["pipeline"])
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Fitted models by their names, which no test changes."""
+    fitted = {name: make().fit(FRAME, Y) for name, make in MODELS.items()}
+    fitted["frozen"] = FrozenEstimator(fitted["pipeline"])
+    return fitted
 
 
 def spent(estimator, X, y, name="accuracy", is_refused=True, **params):
@@ -64,9 +70,9 @@ def spent(estimator, X, y, name="accuracy", is_refused=True, **params):
     return accountant.epsilon_spent
 
 
-@pytest.mark.parametrize("name", sorted(FITTED))
-def test_a_table_with_other_columns_is_not_charged(name):
-    fitted = FITTED[name]
+@pytest.mark.parametrize("name", sorted([*MODELS, "frozen"]))
+def test_a_table_with_other_columns_is_not_charged(models, name):
+    fitted = models[name]
     assert spent(fitted, FRAME.rename(columns=str.upper), Y) == 0.0
     assert spent(fitted, FRAME.astype(str).replace(r".*", "x", regex=True)[["q"]], Y) == 0.0
     selects_by_name = name == "columns"
@@ -75,25 +81,25 @@ def test_a_table_with_other_columns_is_not_charged(name):
     assert spent(fitted, FRAME, Y, is_refused=False) == 1.0
 
 
-def test_containers_and_models_that_cannot_be_scored_are_not_charged():
-    assert spent(FITTED["pipeline"], sp.csr_matrix(FRAME.to_numpy()), Y) == 0.0
+def test_containers_and_models_that_cannot_be_scored_are_not_charged(models):
+    assert spent(models["pipeline"], sp.csr_matrix(FRAME.to_numpy()), Y) == 0.0
     words = pd.DataFrame({"p": ["a", "b"] * (N // 2), "q": "c"}).astype("string")
-    assert spent(FITTED["pipeline"], words, Y) == 0.0
+    assert spent(models["pipeline"], words, Y) == 0.0
     for unfitted in (make() for make in MODELS.values()):
         assert spent(unfitted, FRAME, Y) == 0.0
 
 
-def test_scores_and_labels_that_do_not_fit_the_model_are_not_charged():
-    assert spent(FITTED["model"], FRAME, Y.astype(str)) == 0.0
+def test_scores_and_labels_that_do_not_fit_the_model_are_not_charged(models):
+    assert spent(models["model"], FRAME, Y.astype(str)) == 0.0
     words = model().fit(FRAME, Y.astype(str))
     assert spent(words, FRAME, Y) == 0.0
     for right in (Y.astype(float), Y.astype(bool), Y.astype(object), pd.Series(Y, dtype="Int64")):
-        assert spent(FITTED["model"], FRAME, right, is_refused=False) == 1.0
+        assert spent(models["model"], FRAME, right, is_refused=False) == 1.0
     regressor = DPRidge(target_bounds=(0, 1)).fit(FRAME, FRAME.p)
     assert spent(regressor, FRAME, Y) == 0.0
     bounds = {"target_bounds": (0, 1)}
     error = "neg_mean_squared_error"
-    assert spent(FITTED["model"], FRAME, FRAME.p, error, **bounds) == 0.0
+    assert spent(models["model"], FRAME, FRAME.p, error, **bounds) == 0.0
     assert spent(regressor, FRAME, FRAME.p, error, is_refused=False, **bounds) == 1.0
 
 
@@ -118,24 +124,27 @@ BAD_TABLES = {
     "categories": lambda: FRAME.assign(q=pd.Categorical(["a", "b"] * (N // 2))),
 }
 BOUNDED = {"bounds": (0, 1)}
-READERS = {
-    "linear": FITTED["model"],
-    "pipeline": FITTED["pipeline"],
-    "columns": FITTED["columns"],
-    "search": FITTED["search"],
-    "noisy gradients": DPSGDClassifier(data_norm=2.0).fit(FRAME, Y),
-    "additive": DPAdditiveClassifier(**BOUNDED).fit(FRAME, Y),
-    "gaussian": DPGaussianNB(**BOUNDED).fit(FRAME, Y),
-    "histograms": DPHistogramNB(**BOUNDED).fit(FRAME, Y),
-    "forest": DPRandomForestClassifier(**BOUNDED).fit(FRAME, Y),
+OTHER_READERS = {
+    "noisy gradients": DPSGDClassifier(data_norm=2.0),
+    "additive": DPAdditiveClassifier(**BOUNDED),
+    "gaussian": DPGaussianNB(**BOUNDED),
+    "histograms": DPHistogramNB(**BOUNDED),
+    "forest": DPRandomForestClassifier(**BOUNDED),
 }
+READERS = ["model", "pipeline", "columns", "search", *OTHER_READERS]
+
+
+@pytest.fixture(scope="module")
+def readers(models):
+    """Fitted models that read a table in different ways, by their names."""
+    return models | {name: clone(m).fit(FRAME, Y) for name, m in OTHER_READERS.items()}
 
 
 @pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("kind", sorted(BAD_TABLES))
 @pytest.mark.parametrize("name", sorted(READERS))
-def test_rows_that_a_model_refuses_cost_nothing(name, kind):
-    fitted = READERS[name]
+def test_rows_that_a_model_refuses_cost_nothing(readers, name, kind):
+    fitted = readers[name]
     X = BAD_TABLES[kind]()
     try:
         fitted.predict(X)

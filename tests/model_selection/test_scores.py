@@ -93,6 +93,7 @@ def largest_move(score, relation, trials=400, n=10):
     return largest
 
 
+@pytest.mark.quick_cases(every=13)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
 def test_no_neighbor_moves_a_score_by_more_than_its_sensitivity(score, relation):
@@ -129,6 +130,7 @@ def column_of_objects(values):
     return np.array([*values, None], dtype=object)[:-1]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
 def test_a_row_moves_monotonic_scores_in_one_direction(score):
     rng = np.random.default_rng(1)

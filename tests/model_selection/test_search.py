@@ -62,7 +62,7 @@ def make_search(accountant=None, strategy="holdout", **params):
     return DPGridSearchCV(NoisyVote(), GRID, **(given | params))
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(every=11)
 @pytest.mark.parametrize("selection", ["exponential", "permute_and_flip", "noisy_max"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("strategy", ["auto", *STRATEGIES])
@@ -92,6 +92,7 @@ def test_a_search_that_cannot_be_paid_makes_no_fit(table, strategy, monkeypatch)
     assert not accountant.charges and not hasattr(search, "privacy_")
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("refit", [True, False])
 def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit, monkeypatch):
@@ -156,6 +157,7 @@ def test_the_search_sets_budgets_itself(table, accountant, key):
     assert not accountant.charges
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("step", [StandardScaler(), OneHotEncoder()])
 def test_steps_that_learn_for_free_are_refused(accountant, step):
     X, y = np.arange(60.0).reshape(-1, 1) % 7, np.arange(60) % 2
@@ -285,7 +287,7 @@ def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, m
     assert search.cost() == (1.0, 1e-5) and len(accountant.charges) == 2
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("front", [[], [DPTableVectorizer(bounds=(-1, 1), categories={})]])
 def test_training_sets_that_are_too_small_are_refused_before_the_charge(table, accountant, front):
     """Also behind a table of unknown width."""
@@ -317,6 +319,7 @@ def test_a_fit_that_fails_after_the_charge_ends_the_search(table, accountant, mo
     assert accountant.epsilon_spent == 1.0 and not hasattr(search, "best_index_")
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("strategy", ["cv", "random_stopping"])
 def test_workers_change_neither_the_cost_nor_the_independence_of_noise(table, backend, strategy):
@@ -336,7 +339,10 @@ def test_inner_fits_in_workers_have_noise_of_their_own(table, backend):
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
-@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "processes",
+    [pytest.param(False, marks=pytest.mark.thorough), pytest.param(True, marks=pytest.mark.slow)],
+)
 def test_dask_workers(table, processes):
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     accountant = PrivacyAccountant(1.0, 1e-5)
@@ -415,6 +421,7 @@ def test_the_number_of_runs_shows_nowhere(table, monkeypatch, capsys, leak):
     assert len(seen) == (2 if leak else 1)
 
 
+@pytest.mark.thorough
 def test_the_number_of_runs_is_geometric():
     stream = runs_source().stream()
     counts = np.array([runs._number_of_runs(4, stream) for _ in range(20_000)])
@@ -529,6 +536,7 @@ def test_frames_and_sparse_matrices_are_searched():
         assert search.fit(csr_array(X), y).predict(csr_array(X)).shape == (300,)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize(
     ("composition", "able"),
     [("zcdp", ("disjoint", "holdout", "cv")), ("rdp", ("cv", "random_stopping")), ("gdp", ("cv",))],

@@ -54,6 +54,7 @@ def model(table):
     return LogisticRegression().fit(X[:1000], y[:1000])
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
 @pytest.mark.filterwarnings("ignore::skdp.RawDataWarning")
 def test_without_noise_the_threshold_is_nearly_the_best(table, model, method):
@@ -76,7 +77,7 @@ def scores_of(model, method, X):
     return scores[:, 1] if scores.ndim == 2 else scores
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(
     ("params", "delta", "relation"),
     [
@@ -103,6 +104,7 @@ def test_fits_and_counts_are_one_charge(table, params, delta, relation):
     assert "DPTunedThresholdClassifierCV" in str(privacy_report(tuned))
 
 
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("params", [{}, {"refit": True}, {"cv": 3, "refit": True}], ids=str)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_every_rows_releases_are_within_the_budget(table, params, delta, monkeypatch):
@@ -250,6 +252,7 @@ def test_a_fitted_model_is_not_fitted_again(table, cv):
     assert tuned.score_counts_.sum() == pytest.approx(2000, abs=100)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("kind", [DPTunedThresholdClassifierCV, DPCalibratedClassifierCV])
 def test_persons_are_held_out_with_all_their_rows(table, kind):
     X, y = table
@@ -288,6 +291,7 @@ def test_a_pipeline_of_private_steps_is_tuned(table):
     assert set(tuned.predict(X)) <= {0, 1}
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression(), DPLinearSVC()])
 def test_evaluation_and_export_use_the_threshold(table, estimator):
     X, y = table

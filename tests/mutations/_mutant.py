@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import tempfile
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
@@ -74,9 +75,15 @@ def _path(module):
     return ROOT.joinpath("skdp", *module.split(".")).with_suffix(".py")
 
 
+@cache
+def _parsed(path):
+    """Return the syntax tree of a file, which nobody changes, or None if there is no such file."""
+    return ast.parse(path.read_text()) if path.exists() else None
+
+
 def _defines(path, where):
     """Return whether a file exists and defines a function or class of this qualified name."""
-    node = ast.parse(path.read_text()) if path.exists() else None
+    node = _parsed(path)
     for name in where.split("."):
         kinds = ast.FunctionDef | ast.ClassDef
         inside = [n for n in getattr(node, "body", []) if isinstance(n, kinds) and n.name == name]

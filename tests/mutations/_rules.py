@@ -300,13 +300,14 @@ def mutated(source, where, rule):
     there is no such function, or if the rule matches nothing in it or changes nothing.
     """
     tree = ast.parse(source)
-    before = ast.unparse(tree)
-    if rule(_find(tree, where)) == 0:
+    part = _find(tree, where)
+    before = ast.unparse(part)
+    if rule(part) == 0:
         raise RuleError(f"{rule.words!r} matches nothing in {where or 'the module'}")
-    after = ast.unparse(ast.fix_missing_locations(tree))
-    if after == before:
+    ast.fix_missing_locations(tree)
+    if ast.unparse(part) == before:
         raise RuleError(f"{rule.words!r} changes nothing in {where or 'the module'}")
-    return after
+    return ast.unparse(tree)
 
 
 def _find(tree, where):

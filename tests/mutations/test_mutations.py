@@ -99,6 +99,7 @@ def test_the_page_lists_every_mutation():
     assert not missing, f"run python -m tests.mutations: {missing}"
 
 
+@pytest.mark.thorough
 def test_one_is_caught_and_what_breaks_nothing_is_not():
     test = "mechanisms/test_sensitivity.py::test_sum"
     harmless = rules.put_for("'sensitivity'", "'the sensitivity'")

@@ -169,6 +169,7 @@ def test_both_stages_cost_what_is_charged(delta, n_classes, categories):
         assert 0.999 * left < gaussian_delta(1.0 / mu, 1.0) <= left
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("max_level", [1, 3])
 def test_brute_force_sensitivity_at_each_level(max_level, relation, monkeypatch):
@@ -253,6 +254,7 @@ def test_what_columns_share_is_not_counted_twice():
     np.testing.assert_allclose(model.predict_proba([[1] * 8])[0, 1], 0.7, atol=0.05)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_each_column_counts_the_classes_again(delta, monkeypatch):
     """The deviation of 8000 estimates is known to 1 %: 10 % are beyond any false alarm."""
@@ -319,6 +321,7 @@ def test_slope_and_shift_of_the_evidence_are_found(prior, slope, shift):
     assert (masses / (1.0 + np.exp(-scores))).sum() == pytest.approx(n_rows * frequency, rel=0.05)
 
 
+@pytest.mark.thorough
 def test_noise_that_hides_the_evidence_leaves_the_frequency_of_the_classes():
     """The mean probability is about that of the class, whatever noise says of the bins."""
     n_rows, prior, deviation, means = 2000, 0.05, 500.0, []
@@ -339,6 +342,7 @@ def test_more_rows_beside_the_noise_have_more_bins():
     assert [n_evidence_bins(n, 10.0) for n in (100, 2400, 6000, 10**9)] == [8, 8, 20, 64]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_probabilities_of_a_rare_class_are_not_far_too_small(delta):
     """Eighty columns that say the same in groups of ten, one class of 6 %.

@@ -58,6 +58,7 @@ def check_moments(kind, scale, n, seed):
         assert abs(found - true) < 4.5 * math.sqrt(variance / n) + slack * true
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("scale", [0.7, 3.0, 2.0**20 * 1.3])
 def test_moments(kind, scale):

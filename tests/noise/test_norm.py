@@ -19,6 +19,7 @@ def source(seed=0):
         return RandomSource(seed)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("d", [1, 2, 3, 8])
 def test_length_is_gamma_and_direction_uniform(d):
     root, scale = source(1), 2.0**20

@@ -98,7 +98,7 @@ def fitted(pipe, X, y, **params):
     return accountant, pipe, lambda: pipe.fit(X, y, **params)
 
 
-@pytest.mark.quick_cases(every=13)
+@pytest.mark.quick_cases(every=21)
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("pipe", PIPES)
 def test_a_bad_cell_is_refused_before_the_charge(pipe, bad):
@@ -128,7 +128,7 @@ def test_a_bad_cell_in_any_container_is_refused_before_the_charge():
         assert accountant.charges == []
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("pipe", PIPES)
 def test_a_trial_leaves_no_trace_in_a_fit(pipe, monkeypatch):
     frame, y = table()
@@ -215,6 +215,7 @@ def test_a_chain_of_private_steps_is_not_tried(monkeypatch):
     fitted(pipe, frame[["age", "income"]], y)[-1]()
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("sparse", [True, False])
 def test_where_no_category_is_found_the_error_says_so(sparse):
     frame, y = table()
@@ -252,7 +253,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=12)
 @pytest.mark.parametrize("output", ["pandas", "polars", "default"])
 @pytest.mark.parametrize("where", FRAMES)
 def test_private_steps_may_make_frames(where, output):
@@ -332,7 +333,7 @@ def test_the_same_groups_for_all_steps_are_taken():
     assert accountant.epsilon_spent == pytest.approx(1.0)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(
     "change",
     [
@@ -378,7 +379,7 @@ def plan_of(kind, accountant, public_steps=()):
     return plan, "columns__part" if kind == "nested" else "part"
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("kind", ["pipeline", "union", "columns", "nested"])
 @pytest.mark.parametrize("raw", RAW, ids=lambda step: type(step).__name__)
 @pytest.mark.parametrize("is_cloned", [False, True])
@@ -457,6 +458,7 @@ def test_a_refused_fit_leaves_no_earlier_model():
         split.predict(X)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("kind", ["pipeline", "nested"])
 def test_a_plan_can_be_cross_validated_privately(kind):
     accountant = PrivacyAccountant(10.0, 1e-2)
@@ -509,6 +511,7 @@ def test_a_search_behind_a_step_takes_parameters_for_its_candidates():
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("n_samples", [N // 4, N // 4 - 1, N])
 def test_a_number_of_persons_that_was_not_planned_is_refused_before_the_charge(n_samples):
     frame, y = table()

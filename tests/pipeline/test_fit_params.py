@@ -99,7 +99,7 @@ NESTED = {
 CONTAINERS = sorted(NESTED)
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(every=20)
 @pytest.mark.parametrize("by", [by_split, by_search])
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_parameter_that_reaches_no_step_costs_nothing(by, name):
     check_refused(by(Pipeline(steps)), "foo", **{name: 1})
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=15)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("argument", ["sample_weight", "foo", "groups"])
 def test_every_strategy_of_a_search_refuses_a_parameter_before_its_charge(strategy, argument):
@@ -139,6 +139,7 @@ def test_every_strategy_of_a_search_refuses_a_parameter_before_its_charge(strate
         check_refused(by_search(model(), strategy=strategy), argument, **{argument: IDS})
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("params", [{"foo": 1}, {"m__foo": 1}, {"m__sample_weight": np.ones(N)}])
 def test_a_search_that_is_a_step_passes_no_parameter_to_its_candidates_unchecked(params):
     inner = search(Pipeline([("t", scaler()), ("m", model())]))
@@ -148,6 +149,7 @@ def test_a_search_that_is_a_step_passes_no_parameter_to_its_candidates_unchecked
     check_refused(by_search(pipe), "g__estimator", **params)
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_all_steps_of_one_charge_protect_the_same_persons(container):
     make, first, last = NESTED[container]
@@ -171,7 +173,7 @@ def test_groups_of_a_pipeline_reach_the_pipelines_inside_of_it():
         assert accountant.epsilon_spent == pytest.approx(1.0)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 @pytest.mark.parametrize(
     "make",
@@ -263,6 +265,7 @@ TOOLS = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 @pytest.mark.filterwarnings("ignore")
 def test_members_and_scores_of_a_tool_protect_the_same_persons(tool):
@@ -310,7 +313,7 @@ ROUTED = {
 }
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.quick_cases(every=25)
 @pytest.mark.parametrize("container", sorted(ROUTED))
 @pytest.mark.parametrize(
     ("request_of_model", "more"),
@@ -395,7 +398,7 @@ def test_folds_without_persons_are_refused_before_the_first_charge():
     check_refused(by_split(pipe), "without persons", "person", groups=ROWS % 3)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "ids",
     [[uuid.UUID(int=i) for i in IDS], [(i, "a") for i in IDS.tolist()]],
@@ -408,6 +411,7 @@ def test_ids_that_a_model_accepts_are_accepted_by_a_search(ids):
         assert accountant.epsilon_spent == pytest.approx(1.0)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 @pytest.mark.parametrize(
     "make",

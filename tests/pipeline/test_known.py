@@ -251,7 +251,7 @@ def test_every_class_of_scikit_learn_has_an_entry():
     assert missing == []
 
 
-@pytest.mark.quick_cases(every=8)
+@pytest.mark.quick_cases(every=11)
 @pytest.mark.parametrize("name", [n for n, _ in all_estimators()])
 def test_a_new_class_of_scikit_learn_is_never_accepted(name):
     """Whatever module it is added to, its kind is unknown or that it learns from rows."""

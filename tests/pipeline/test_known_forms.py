@@ -158,7 +158,7 @@ def test_names_of_a_frame_without_names_cost_nothing_anywhere(fit, labels):
         assert refused(pipe, table, fit) == message
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("labels", LABELS)
 def test_the_names_that_scikit_learn_gives_are_fitted_at_the_price(labels):
     chosen = ColumnTransformer(
@@ -198,7 +198,7 @@ COLUMNS = {
 CONTAINERS = {"default": lambda X: X, "pandas": lambda X: TABLE, "polars": pl.from_pandas}
 
 
-@pytest.mark.quick_cases(every=17)
+@pytest.mark.quick_cases(every=109)
 @pytest.mark.parametrize("place", ["first", "behind", "in a union"])
 @pytest.mark.parametrize("output", CONTAINERS)
 @pytest.mark.parametrize("case", COLUMNS)
@@ -233,7 +233,7 @@ def test_columns_are_selected_or_cost_nothing(case, output, place):
         assert case not in wrong
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("fit", META_OBJECTS)
 def test_a_pattern_for_an_array_costs_nothing_anywhere(fit):
     pipe = make_pipeline(scaler(), one_part(make_column_selector(pattern="p")), classifier())
@@ -276,6 +276,7 @@ def test_whether_a_cell_is_missing_does_not_decide_whether_a_fit_is_refused(fill
     assert refused(pipe, TABLE, fit) == message
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("fill_value", [0.5, True])
 def test_a_number_for_missing_numbers_is_fitted_at_the_price(fill_value):
     accepted(make_pipeline(beside(imputer(fill_value), ["q"]), classifier()), GAPS)
@@ -289,7 +290,7 @@ WORD_TABLES = {
 READERS = {"model": DPAdditiveClassifier(), "vectorizer": DPTableVectorizer()}
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("strategy", ["constant", "most_frequent"])
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("words", WORD_TABLES)
@@ -463,6 +464,7 @@ def behind_found(container, last):
     return accountant, fit
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 @pytest.mark.parametrize(
     ("form", "right"), [(True, "s__age"), ("{transformer_name}:{feature_name}", "s:age")]

@@ -172,7 +172,7 @@ CASES = [
 ]
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=52)
 @pytest.mark.parametrize(("front", "step", "parameter"), CASES, ids=lambda v: str(v)[:30])
 def test_a_parameter_that_does_not_fit_the_output_of_the_step_before_costs_nothing(
     front, step, parameter
@@ -185,7 +185,7 @@ def test_there_are_enough_cases():
     assert len({front for front, _, _ in CASES}) == len(FRONTS)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=22)
 @pytest.mark.parametrize("front", FRONTS)
 def test_right_parameters_are_fitted_at_the_price(front):
     front, table, y, width = FRONTS[front]
@@ -385,7 +385,7 @@ def test_a_shown_error_names_the_parameters_where_the_step_does_not():
 WORDS = np.where(X == 1, "a", "b").astype(object)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize(
     "later",
     [
@@ -425,6 +425,7 @@ def test_a_frozen_step_of_other_columns_costs_nothing():
     assert "step 'later': bounds" in refused(pipe, X[:, :2], Y)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("names", [["p", "q", "s"], ["p", "r", "q"]], ids=["other", "order"])
 def test_a_frozen_step_of_other_names_costs_nothing(names):
     frozen = FrozenEstimator(DPStandardScaler(bounds=(0, 1)).fit(FRAME))
@@ -476,6 +477,7 @@ BY_A_NAME = [
 ]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("step", BY_A_NAME, ids=str)
 def test_a_name_for_a_column_of_an_array_costs_nothing(step):
     """An array has no names, also where its width is found."""
@@ -522,7 +524,7 @@ MODELS_OF_WORDS = [
 ]
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("model", MODELS_OF_WORDS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N}, {"n_samples": N, "n_features": 4}])
 def test_a_shape_without_dtypes_plans_for_words_too(model, shape):
@@ -542,7 +544,7 @@ BEHIND_AN_IMPUTER = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=11)
 @pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
 @pytest.mark.parametrize("container", ["str", "object", "array"])
 @pytest.mark.parametrize("name", BEHIND_AN_IMPUTER)

@@ -835,6 +835,7 @@ OPAQUE = [
 ]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("step", OPAQUE, ids=lambda step: type(step).__name__)
 def test_what_is_frozen_and_not_verified_is_for_its_owner_to_excuse(step):
     """Also where a private estimator that was fitted before is inside: it is not charged again."""
@@ -868,7 +869,7 @@ def test_an_excuse_for_what_is_frozen_is_none_for_a_count_of_what_it_stores():
     assert left == {"columntransformer__sparse_threshold"} and not excused.accepted
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", LEAKS)
 def test_what_leaks_is_not_accepted(name):
     if name == "a callback in a private search" and not hasattr(scaler(), "set_callbacks"):

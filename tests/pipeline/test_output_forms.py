@@ -200,7 +200,7 @@ def check(estimator, X, y, output="default"):
     return stated
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=27)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("container", CONTAINERS)

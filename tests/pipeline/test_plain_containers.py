@@ -116,7 +116,7 @@ def refusal_of(container, table=TABLE, target=LABELS, accountant=None):
     return str(caught.value)
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=13)
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("cls", estimators_with("bounds"))
 @pytest.mark.parametrize("bounds", [{"zz": (0, 1)}, ([0.0] * 5, [1.0] * 5)])

@@ -59,6 +59,7 @@ def clone_of(estimator):
     return type(estimator)(**estimator.get_params())
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", list(wrappers(DPLogisticRegression())))
 def test_wrappers_cost_what_is_said_or_more(name):
@@ -203,6 +204,7 @@ PRICES = {
 SLOW = ("a plan", "a plan in a search", "no columns by a mask", "local", "local in a search")
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PRICES]

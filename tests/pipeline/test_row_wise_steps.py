@@ -93,6 +93,7 @@ def test_is_refused_where_the_number_of_rows_is_private(name, private):
         assert "not_row_wise" in [part.kind for part in check.steps]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", TOGETHER)
 def test_is_accepted_where_the_number_of_rows_is_public(name):
     for step in wrapped(TOGETHER[name]):

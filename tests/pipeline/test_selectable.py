@@ -78,7 +78,7 @@ FITS = {
 }
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=21)
 @pytest.mark.parametrize("make_table", TABLES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", FITS)
 def test_it_is_refused_before_the_charge_with_a_remedy_that_works(name, make_table, tmp_path):
@@ -91,6 +91,7 @@ def test_it_is_refused_before_the_charge_with_a_remedy_that_works(name, make_tab
     assert accountant.epsilon_spent == 1.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("make_table", [polars_frame, dask_frame], ids=lambda make: make.__name__)
 def test_the_table_vectorizer_takes_its_place(make_table, tmp_path):
     accountant = skdp.PrivacyAccountant(10.0, 0.1)

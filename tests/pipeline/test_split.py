@@ -100,6 +100,7 @@ def test_gaussian_steps_get_more_than_their_part_of_the_sum():
     assert noise < 0.87 * alone.event.noise_multiplier
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("mechanism", ["output", "gradient"])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_the_joint_cost_is_that_of_an_independent_composition(mechanism, relation):
@@ -128,6 +129,7 @@ def test_pure_steps_add_up():
     assert accountant.epsilon_spent == 1.0
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
 def test_pure_shares_never_exceed_the_total(steps):
     union = FeatureUnion([(f"s{i}", DPStandardScaler(bounds=(0, 1))) for i in range(steps)])
@@ -231,6 +233,7 @@ def test_steps_of_gaussian_noise_need_no_shape():
     assert accountant.epsilon_spent == 4.0
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("composition", ["basic", "zcdp", "gdp", "pld", "auto"])
 def test_a_budget_pays_for_one_plan_of_that_cost(composition):
     accountant = accountant_of(1, composition=composition)
@@ -250,6 +253,7 @@ def test_the_whole_costs_the_total_for_a_group():
     assert pipe["model"].privacy_.epsilon > pipe["model"].epsilon
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_group_gets_the_budget_where_only_epsilon_and_delta_are_known(relation):
     """Of three rows of (epsilon, delta) the delta is more than three times that of one."""

@@ -107,6 +107,7 @@ def test_what_the_model_would_refuse_is_refused_before_the_front_is_charged():
         tabular_pipeline(DPLogisticRegression(C=-1.0))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     "model",
     [
@@ -148,6 +149,7 @@ def test_labels_that_are_weighed_are_known_to_a_plan():
         plan(clone(model).set_params(classes=days))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("estimator", ["classifier", DPLogisticRegression], ids=str)
 def test_folds_and_searches_price_it_as_one(estimator):
     frame = make_frame()
@@ -175,7 +177,7 @@ def test_a_fitted_pipeline_predicts_in_another_process(tmp_path):
     assert there == [str(label) for label in pipe.predict(frame)]
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 @pytest.mark.parametrize("by_config", [False, True])
 def test_a_frame_between_the_front_and_the_model_changes_nothing(container, by_config):

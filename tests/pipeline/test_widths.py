@@ -151,6 +151,7 @@ OF_ANY_WIDTH = (
 )
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
 @pytest.mark.parametrize(("estimator", "X"), KNOWN, ids=lambda v: str(v)[:40].split("\n")[0])
 def test_a_known_width_is_that_of_the_output(estimator, X):

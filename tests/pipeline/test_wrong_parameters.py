@@ -179,7 +179,7 @@ def check(step, name, place):
     assert re.search(rf"{title}(-2)?':", str(caught.value)), where
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.quick_cases(every=29)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_wrong_parameter_costs_nothing(kind):
     for case in cases(kind):
@@ -213,7 +213,7 @@ def search_in_search(step, accountant):
 SET_BY_PIPELINES = SET_BY_ALL - {"random_state"}
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=12)
 @pytest.mark.parametrize("place", [in_pipeline, search_in_search, in_folds])
 @pytest.mark.parametrize("base", SEARCHES, ids=lambda search: type(search).__name__)
 def test_a_wrong_parameter_of_a_search_in_a_pipeline_costs_nothing(base, place):
@@ -234,7 +234,7 @@ def test_a_wrong_parameter_of_a_search_in_a_pipeline_costs_nothing(base, place):
 CHANGED_BUDGETS = [("epsilon", -1.0), ("epsilon", 5.0), ("delta", (0.0, "a")), ("delta", 0.5)]
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=17)
 @pytest.mark.parametrize("name, value", CHANGED_BUDGETS, ids=str)
 @pytest.mark.parametrize("unit", ["row", "group"])
 @pytest.mark.parametrize("base", [*SEARCHES, classifier_of_found_columns()], ids=class_name)
@@ -382,6 +382,7 @@ REFUSED_BY_THE_TABLE = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("case", REFUSED_BY_THE_TABLE)
 def test_what_the_table_refuses_costs_nothing(case):
     pipe, table, y, words = REFUSED_BY_THE_TABLE[case]
@@ -432,7 +433,7 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_what_is_right_is_fitted_at_the_price(case):
     pipe, table = ACCEPTED[case]

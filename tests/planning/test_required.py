@@ -52,6 +52,7 @@ def with_epsilon(model, epsilon):
     return model.__class__(**model.get_params() | {"epsilon": epsilon})
 
 
+@pytest.mark.quick_cases(every=3)
 @each_model
 def test_the_answer_and_every_larger_number_of_rows_suffice(model):
     target = 2.0 * model.expected_excess_loss(4000, **SHAPE)
@@ -62,6 +63,7 @@ def test_the_answer_and_every_larger_number_of_rows_suffice(model):
     assert model.expected_excess_loss(n - 1, **SHAPE) > target
 
 
+@pytest.mark.quick_cases(every=3)
 @each_model
 def test_the_answer_and_every_larger_epsilon_suffice(model):
     target = model.expected_excess_loss(3000, **SHAPE)

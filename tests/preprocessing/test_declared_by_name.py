@@ -38,6 +38,7 @@ def ways(what):
     return CATEGORIES, {1: ["u", "v", "w"], 0: ["x", "y"]}, [CATEGORIES["c"], CATEGORIES["d"]]
 
 
+@pytest.mark.quick_cases(every=3)
 @by_name
 def test_names_places_and_arrays_declare_the_same(name):
     make, params, X, what = MAKERS[name]
@@ -89,6 +90,7 @@ def test_a_column_declared_by_name_has_a_list_of_categories(name, labels):
     assert not accountant.charges
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("shape_is_known", [False, True])
 def test_a_pipeline_is_planned_by_the_names_of_its_columns(shape_is_known):
     front = make_column_transformer(
@@ -149,6 +151,7 @@ ESTIMATORS = [made for made in vars(skdp).values() if hasattr(made, "get_params"
 EVERYTHING = [e for e in ESTIMATORS if {"bounds", "categories"} & signature(e).parameters.keys()]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("make", EVERYTHING)
 def test_every_estimator_takes_its_part_of_a_schema_that_was_signed(make, tmp_path):
     skdp.Schema(bounds=BOUNDS, categories=CATEGORIES).save(tmp_path / "schema.json")

@@ -83,6 +83,7 @@ def counts_of(rows, bins):
     return np.concatenate(count_columns(table, bins)).astype(float)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity(relation):
     bins = column_bins({2: COLORS}, None, EDGES, None, 3)
@@ -100,6 +101,7 @@ def test_brute_force_sensitivity(relation):
         assert max(np.abs(move).sum() for move in moves) == 2 * forgotten.sensitivity
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_errors_have_the_expected_size(delta):
     # 300 releases of seeds that were not chosen; 5 standard errors: false alarms of 6e-7.
@@ -273,6 +275,7 @@ def test_common_values_get_bins_of_their_own():
     assert len(quantile_edges(np.full(31, 3.0), 3.0, 4.0)) == 3
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_automatic_bounds_quantiles_and_counts_are_one_charge(delta):
     for share in ("auto", 0.3, 1.0):

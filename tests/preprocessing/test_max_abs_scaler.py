@@ -39,6 +39,7 @@ def neighbors(rows, relation):
             yield from ((*rest, value) for value in VALUES)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("quantile", ["auto", 50])
 def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):

@@ -149,6 +149,7 @@ def test_auto_takes_the_smaller_noise(d, delta, expected):
     assert isinstance(plan("auto", shape=(1000, d), delta=delta).mechanism, expected)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     ("params", "position"),
     [

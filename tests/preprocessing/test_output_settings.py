@@ -70,7 +70,7 @@ def test_transformers_of_both_kinds_are_tried():
     assert 4 <= n_sparse <= len(CASES) - 15
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=11)
 @pytest.mark.parametrize("by", ["estimator", "configuration"])
 @pytest.mark.parametrize("container", ["default", "pandas", "polars"])
 @pytest.mark.parametrize("estimator", CASES, ids=str)

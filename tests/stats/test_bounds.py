@@ -159,6 +159,7 @@ SMALL = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("name", SMALL)
 def test_columns_of_few_rows_are_held_where_no_bin_may_stand_out(name, delta):

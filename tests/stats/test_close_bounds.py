@@ -55,6 +55,7 @@ def test_functions_and_targets_refuse_them_likewise(low, high):
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("low, high", RESOLVED)
 def test_quantiles_are_in_order_and_rows_are_transformed_alone(low, high):
     x = np.linspace(low, high, 3000).reshape(-1, 1)

@@ -62,7 +62,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_raw_frame_is_fitted_without_a_word(container):
     frame, y = make_frame()

@@ -268,7 +268,7 @@ def test_integers_are_whole_and_their_bins_hold_whole_numbers():
     assert column.quantile_intervals[0.5] == (0, 0)
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_numbers_are_within_three_standard_errors(relation, delta):

@@ -108,6 +108,7 @@ def neighbors(relation):
                 yield from ((rows, tuple(sorted((*rest, value)))) for value in range(0, 24, 2))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_the_range_of_the_loss_of_a_level_is_epsilon(relation):
     # Two parts, between which a row can move; the splits are as uneven as these quantiles.

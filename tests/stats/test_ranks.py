@@ -72,6 +72,7 @@ def test_the_cell_of_a_weight_is_that_of_the_row_of_its_rank():
         )
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("by_person", [False, True])
 @pytest.mark.parametrize("epsilon", [0.01, 5.0, 1e6])
 @pytest.mark.parametrize("quantiles", [[0.5], [0.0, 0.3, 0.35, 1.0], np.linspace(0, 1, 20)])

@@ -240,6 +240,7 @@ def test_doubles_resolve_the_bounds():
         assert high[0] - low[0] >= MIN_RELATIVE_WIDTH * 1e15
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("n", [500, 1000, 2000, 4000])
 def test_narrow_columns_are_followed_or_reported(n):
     """On few rows, too, where noise may hide them."""

@@ -54,12 +54,14 @@ def test_public_test_rows(fitted):
     assert other.distances[1] > 2 * result.distances[1]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(("target", "metric"), [("cost", "r2"), ("grade", "accuracy")])
 def test_other_targets(fitted, target, metric):
     result = evaluate_synthetic(fitted, TEST, target=target, random_state=0)
     assert result.metric == metric and result.score > 0.7
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("target", ["is_ill", "cost", "grade"])
 def test_private_test_rows_are_charged(fitted, target):
     accountant = PrivacyAccountant(2.0, 0.0)
@@ -130,6 +132,7 @@ def test_cells_that_a_type_excludes_add_no_noise(fitted):
     assert errors[0] == errors[1]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("value", [None, 1.0, "x"])
 def test_a_private_test_row_does_not_change_how_others_are_read(value):
     """Rows in a list have no types: those of a frame would follow from all of its values."""
@@ -159,6 +162,7 @@ def test_labels_are_compared_as_values(fitted):
         evaluate_synthetic(fitted, TEST, estimator=LinearRegression())
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("values", [(10.0, 20.0), (10.0, 10.0)])
 def test_a_regressor_of_a_target_of_two_values_is_scored_within_their_range(values):
     rng = np.random.default_rng(0)

@@ -25,6 +25,7 @@ def make_frame(seed, n_rows=300):
     )
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 @pytest.mark.parametrize("target", [None, "d"])
 def test_a_model_follows_from_its_releases(delta, target):

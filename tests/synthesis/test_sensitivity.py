@@ -129,6 +129,7 @@ def distances(unit, delta, n_neighbors):
     return largest, releases, plan, exact
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_stage_moves_by_more_than_its_sensitivity(unit, delta):

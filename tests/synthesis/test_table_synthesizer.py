@@ -288,6 +288,7 @@ def test_chunks_of_arrays():
     assert np.array_equal(one.sample(50, random_state=0), two.sample(50, random_state=0))
 
 
+@pytest.mark.thorough
 def test_pickles_sample_in_another_process(fitted, rows, tmp_path):
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps(fitted))
@@ -341,6 +342,7 @@ def test_a_person_counts_as_one_row():
     assert "person" in synth.privacy_.unit
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_relations(delta):
     epsilon_of = {}
@@ -412,6 +414,7 @@ EXTREMES = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("case", EXTREMES)
 @pytest.mark.parametrize("decimals", [None, {"x": 2}, {"x": -3}, {"x": 15}])
 def test_extreme_bounds(case, decimals):
@@ -446,6 +449,7 @@ def short_columns():
             yield dtype, pd.Series(times).astype(dtype), ("1600-01-01", "2300-01-01")
 
 
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize(("name", "values", "bounds"), [*short_columns()])
 @pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
 def test_drawn_values_are_in_the_range_of_their_type(name, values, bounds, library):
