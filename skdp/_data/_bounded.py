@@ -57,6 +57,9 @@ class BoundedRows(Rows):
     # see `RowCenter`. The blocks of this class are of rows that are not centered.
     center = None
     column_factors = None
+    # The `WhitenedRows` of which `ClippedSums` computes the gradients, instead of those of centered
+    # rows.
+    whitening = None
     centered_unit = 1.0
     # True if the constant feature of a clipped row is scaled like the row's values; see
     # `as_equations`.

@@ -83,9 +83,14 @@ class ClippedSums(Rows):
         Positive factors of the columns of the centered rows, released or independent of the rows as
         the center. They multiply the weights in the scores, and the sum of the gradients. Only with
         a center.
+    whitening : WhitenedRows, default=None
+        Whitening of the rows, released or independent of the rows as the center. The gradient of
+        row i is then that of the whitened row with its constant feature, clipped, times the weight
+        of the row. Only for losses with one score, with a constant feature, in the norm "l2", and
+        without a center.
     """
 
-    local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
+    local_attrs = Rows.local_attrs | {"read", "row_scores", "row_products", "_persons", "_caps", "_firsts"}
 
     def __init__(
         self,
@@ -100,6 +105,7 @@ class ClippedSums(Rows):
         only_loss_decreases=False,
         center=None,
         column_factors=None,
+        whitening=None,
     ):
         row_weights = row_weights_of(persons)
         tile = MAX_TILE_ROWS
@@ -110,20 +116,29 @@ class ClippedSums(Rows):
         self.constant = float(constant)
         self.center = center
         self.column_factors = column_factors
+        self.whitening = whitening
         self.norm = check_choice(norm, "norm", MAX_DECREASE_NORM)
         self._clip = check_within(clip, "clip", *CLIP_RANGE)
         self._persons = persons
         self._indices = None
         if getattr(X, "workers", None) is None:
             self._open()
-        if only_loss_decreases or is_sent(self):
+        if is_sent(self):
+            return
+        if whitening is not None:
+            row_weights = map_over(self, _whitened_row_weights, persist=True)
+            self.row_args = (y, None, row_weights)
+        if only_loss_decreases:
             return
         self._caps = map_over(self, _max_residuals, self._clip, persist=True)
         self.row_args = (y, self._caps, row_weights)
 
     def _open(self):
         self.read = open_rows(self.X).read
-        self.row_scores = row_scores_function(self.shape[1], self.loss.weights_shape)
+        n_columns = self.shape[1]
+        self.row_scores = row_scores_function(n_columns, self.loss.weights_shape)
+        if self.whitening is not None:
+            self.row_products = row_scores_function(n_columns, (n_columns,))
 
     def _batch(self, indices):
         """Return the rows of a batch. They are read in tiles, each within one partition."""
@@ -170,8 +185,15 @@ class ClippedSums(Rows):
         -------
         ndarray of float64, of the same shape as `weights`
         """
+        add = _add_gradients
+        if self.whitening is not None:
+            add = _add_gradients_of_rows
+            weights = self.whitening.weights_of_rows(weights, self.constant)
         with np.errstate(over="ignore", invalid="ignore"):
-            return sum_over(self._batch(indices), _add_gradients, np.zeros(weights.shape), weights)
+            total = sum_over(self._batch(indices), add, np.zeros(weights.shape), weights)
+            if self.whitening is not None:
+                return self.whitening.gradient(total, self.constant)
+        return total
 
     @np.errstate(over="ignore", invalid="ignore")
     def loss_decreases(self, start, weights, indices, clip_norms):
@@ -256,11 +278,17 @@ def _clip_to_unit_norm(vectors, norm):
     return vectors / np.maximum(1.0, row_norms(vectors))[:, np.newaxis]
 
 
+def _whitened_row_weights(tile):
+    return times_row_weights(tile.table.whitening.row_weights(tile.block), tile.row_weights)
+
+
 def _centered_norms(tile):
     """Return the norms of the centered and scaled rows, or upper bounds for sparse rows."""
     block = tile.block
     center = tile.table.center
     factors = tile.table.column_factors
+    if tile.table.whitening is not None:
+        return tile.table.whitening.norms(block, tile.table.row_products)
     if center is None:
         return row_norms(block)
     if not issparse(block):
@@ -311,6 +339,8 @@ class _Tile:
     def scores(self, weights):
         """Return the rows' scores."""
         table = self.table
+        if table.whitening is not None:
+            return self.scores_of_rows(table.whitening.weights_of_rows(weights, table.constant))
         n_columns = self.block.shape[1]
         column_weights = weights[..., :n_columns]
         if table.column_factors is not None:
@@ -322,9 +352,17 @@ class _Tile:
             scores += table.constant * weights[..., n_columns]
         return scores
 
+    def scores_of_rows(self, weights):
+        """Return the rows' scores for weights of the rows as they are read, and an intercept."""
+        return self.table.row_scores(self.block, weights[:-1]) + weights[-1]
+
     def clipped_residuals(self, weights):
         """Return the rows' clipped residuals, times their weights."""
-        residual = self.table.loss.residual(self.scores(weights), self.y)
+        return self.clipped_residuals_at(self.scores(weights))
+
+    def clipped_residuals_at(self, scores):
+        """Return the clipped residuals at some scores of the rows, times the rows' weights."""
+        residual = self.table.loss.residual(scores, self.y)
         if self.caps is None:
             self.caps = _max_residuals(self, self.table._clip)
         if residual.ndim > 1:
@@ -359,6 +397,13 @@ def _add_gradients(total, tile, weights):
     total[..., :n_columns] += gradient
     if constant:
         total[..., n_columns] += constant * residual_sum
+
+
+def _add_gradients_of_rows(total, tile, weights):
+    """Add the residuals times the rows as they are read, and the residuals."""
+    residual = tile.clipped_residuals_at(tile.scores_of_rows(weights))
+    total[:-1] += tile.block.T.dot(residual)
+    total[-1] += np.add.reduce(residual)
 
 
 def _add_loss_decreases(total, tile, start, weights, clip_norms):

@@ -24,6 +24,8 @@ MIN_STEPS_OF_LARGE_TABLES = 25
 MAX_STEPS = 20_000
 # An automatic penalty is large enough for this number of steps to minimize the objective.
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
+# Bound on the largest second moment of whitened rows in a direction, times the number of columns.
+WHITENED_SECOND_MOMENT = 1.2 * 0.64
 # Typical curvature of the loss at the end of a run, relative to its bound; rows with clipped
 # gradients contribute no curvature.
 TYPICAL_CURVATURE = 0.25
@@ -94,6 +96,8 @@ class LossSpec(FrozenValue):
     curvature_from: str | None = None
     min_shrinkage_factor: float = 0.0
     score_exponent: int | None = None
+    whitened_condition: float = 30.0
+    whitened_steps: int = 40
 
     @property
     def n_outputs(self):
@@ -170,6 +174,7 @@ class SGDProblem(FrozenValue):
     constant: float = 0.0
     baseline_std: float = math.inf
     rounding_factor: float = 1.0
+    is_whitened: bool = False
 
     @property
     def delta(self):
@@ -194,6 +199,9 @@ class SGDProblem(FrozenValue):
     @property
     def curvature(self):
         """Upper bound on the loss's curvature in the weights, for rows of the expected norm."""
+        if self.is_whitened:
+            second_moment = max(WHITENED_SECOND_MOMENT / self.n_columns, self.constant**2)
+            return self.loss_spec.curvature * second_moment
         return self.loss_spec.curvature * self.norm**2
 
     def condition(self, alpha, intercept_l2_reg):
@@ -243,6 +251,7 @@ class Settings(FrozenValue):
     eta0: float | None = None
     momentum: float | None = None
     intercept_l2_reg: float | None = None
+    alpha_of_columns: float = 0.0
 
     def n_steps(self, n_rows):
         """Return the number of batches in `max_iter` passes, rounded up."""
@@ -274,12 +283,16 @@ def automatic_settings(problem, requested):
     alpha = requested.alpha
     if alpha is None:
         alpha = automatic_alpha
+    if problem.is_whitened and requested.max_iter is None:
+        n_steps = problem.loss_spec.whitened_steps
     sampling, batch_size, max_iter = _batches(problem, requested, n_steps)
     # A requested alpha may be too small for the number of steps.
     l2_reg_strength = max(automatic_alpha, alpha)
     momentum = requested.momentum
     if momentum is None:
         condition = problem.condition(l2_reg_strength, intercept_l2_reg)
+        if problem.is_whitened:
+            condition = min(condition, problem.loss_spec.whitened_condition)
         momentum = _automatic_momentum(requested.optimizer, condition)
     eta0 = requested.eta0
     if eta0 is None:
@@ -295,6 +308,7 @@ def automatic_settings(problem, requested):
         eta0=eta0,
         momentum=momentum,
         intercept_l2_reg=intercept_l2_reg,
+        alpha_of_columns=requested.alpha_of_columns,
     )
 
 

@@ -130,6 +130,7 @@ def run_sgd(
     after_step=None,
     intercept_l2_reg=0.0,
     shrinkage=NO_SHRINKAGE,
+    l2_reg_matrix=None,
 ):
     r"""Return the weights after all steps of a run.
 
@@ -157,6 +158,8 @@ def run_sgd(
         L2 regularization strength of the constant feature's weights.
     shrinkage : ShrinkageRule, default=NO_SHRINKAGE
         Rule that shrinks the weights toward the start, based on the releases of the last steps.
+    l2_reg_matrix : ndarray of shape (n_columns, n_columns), default=None
+        Symmetric matrix M of a further penalty :math:`\tfrac12 w^\top M w` on the features' weights.
 
     Returns
     -------
@@ -191,6 +194,8 @@ def run_sgd(
             if n_taken <= update.n_steps:
                 distance = state.lookahead - start
                 gradient[..., :n_columns] += alpha * state.lookahead[..., :n_columns]
+                if l2_reg_matrix is not None:
+                    gradient[..., :n_columns] += state.lookahead[..., :n_columns] @ l2_reg_matrix
                 gradient[..., n_columns:] += intercept_l2_reg * distance[..., n_columns:]
                 state.step(gradient)
             else:

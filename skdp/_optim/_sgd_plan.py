@@ -123,12 +123,12 @@ class SGDRun(FrozenValue):
         relation = self.guarantee.relation
         return accounting.get_epsilon(steps, self.delta, relation=relation)
 
-    def sums(self, X, y, loss, persons=None, center=None, column_factors=None):
+    def sums(self, X, y, loss, persons=None, center=None, column_factors=None, whitening=None):
         """Read a table and return its clipped sums.
 
         Parameters
         ----------
-        X, y, loss, persons, center, column_factors
+        X, y, loss, persons, center, column_factors, whitening
             As in `ClippedSums`.
 
         Returns
@@ -145,6 +145,7 @@ class SGDRun(FrozenValue):
             persons=persons,
             center=center,
             column_factors=column_factors,
+            whitening=whitening,
         )
 
     def noisy_means(self, next_sum, source):

@@ -142,13 +142,26 @@ class ClippedDescent(PrivateSolver):
             scaled = plan_run(self.problem, self.settings, unit)
             update = replace(self.update, eta0=scaled.update.eta0)
             scaled = replace(scaled, update=update)
+        if rows.whitening is not None:
+            eta0 = self._whitened_rate(rows) / unit**2
+            scaled = replace(scaled, update=replace(scaled.update, eta0=eta0))
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
         sums = scaled.sgd.sums(
-            rows.X, y, loss, rows.persons, center=rows.center, column_factors=rows.column_factors
+            rows.X,
+            y,
+            loss,
+            rows.persons,
+            center=rows.center,
+            column_factors=rows.column_factors,
+            whitening=rows.whitening,
         )
         report_progress = progress_callback(
             scaled.sgd.n_steps, scaled.settings.max_iter, scaled.sgd.spent_after
         )
+        l2_reg_matrix = None
+        if rows.whitening is not None and self.settings.alpha_of_columns > 0.0:
+            transform = rows.whitening.transform
+            l2_reg_matrix = unit**2 * self.settings.alpha_of_columns * (transform.T @ transform)
         weights = run_sgd(
             scaled.sgd,
             sums,
@@ -159,8 +172,15 @@ class ClippedDescent(PrivateSolver):
             after_step=report_progress,
             intercept_l2_reg=unit**2 * self.settings.intercept_l2_reg,
             shrinkage=scaled.shrinkage,
+            l2_reg_matrix=l2_reg_matrix,
         )
         return unit * weights
+
+    def _whitened_rate(self, rows):
+        """Return the step size for the released bound on the second moment of whitened rows."""
+        second_moment = rows.data_norm**2 * rows.whitening.second_moment
+        second_moment = max(second_moment, self.problem.constant**2)
+        return 1.0 / (self.problem.loss_spec.curvature * second_moment + self.settings.alpha)
 
     @property
     def expected_excess(self):
@@ -175,9 +195,7 @@ class ClippedDescent(PrivateSolver):
         mean_noise = n_rows * plan.noise.deviation / plan.batches.expected_size
         mean_noise /= math.sqrt(plan.n_steps)
         # With few steps, weights are shrunk as if by a penalty.
-        early_stopping = (
-            (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * loss_spec.curvature * norm**2
-        )
+        early_stopping = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * problem.curvature
         l2_reg_strength = n_rows * max(self.settings.alpha, early_stopping)
         return quadratic_excess(problem, l2_reg_strength, loss_spec.weights_norm / norm, mean_noise)
 

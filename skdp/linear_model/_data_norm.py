@@ -13,6 +13,7 @@ from skdp.linear_model._balanced import BalancedBaseline
 from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
 from skdp.linear_model._row_center import RowCenter, is_rare, rounding_factor
+from skdp.linear_model._whitening import RowWhitening
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import Plan, join_plans, plan_release, vector_noise
 from skdp.stats._bounds import plan_norm
@@ -23,6 +24,8 @@ from skdp.utils._values import FrozenValue
 MAX_SIGNAL_COLUMNS = 100
 # Largest clip, relative to the bound on a gradient. With it, nothing is clipped.
 MAX_CLIP_FRACTION = 1.01
+# The same for whitened rows, whose norm has no bound.
+MAX_WHITENED_CLIP_FRACTION = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,8 @@ class RowsFit:
         the last steps of a descent determine the shrinkage.
     center : RowCenter, default=None
         Release of the mean row, about which rows are clipped; None for 0.
+    whitening : RowWhitening, default=None
+        Release of the second moment, by which rows are centered and whitened.
     """
 
     norm_search: Plan | None
@@ -59,6 +64,7 @@ class RowsFit:
     baseline: ClassBaseline | MeanBaseline | BalancedBaseline | None = None
     shrinkage_mechanism: LaplaceMechanism | None = None
     center: RowCenter | None = None
+    whitening: RowWhitening | None = None
 
     @property
     def norm(self):
@@ -71,6 +77,16 @@ class RowsFit:
         if isinstance(self.baseline, BalancedBaseline):
             return None
         return self.baseline
+
+    def with_releases_of(self, planned):
+        """Return the `RowsFit` whose rows are centered or whitened as planned for another loss."""
+        return replace(
+            self,
+            center=planned.center,
+            whitening=planned.whitening,
+            constant=planned.constant,
+            remaining=planned.remaining,
+        )
 
     def n_features(self, n_columns):
         """Return the number of features for a number of columns, including the constant feature."""
@@ -99,6 +115,8 @@ class RowsFit:
         factor = 1.0
         if self.center is not None:
             factor = rounding_factor(self)
+        if self.whitening is not None:
+            factor = self.whitening.rounding_factor(self.data_norm / self.constant)
         return PerturbationProblem(
             loss_spec=replace(loss_spec, signal=signal),
             n_rows=shape.n_rows,
@@ -109,6 +127,7 @@ class RowsFit:
             baseline_norm=baseline_norm,
             baseline_std=baseline_std,
             rounding_factor=factor,
+            is_whitened=self.whitening is not None,
         )
 
     def sgd_problem(self, shape, loss_spec):
@@ -132,7 +151,10 @@ class RowsFit:
         clip_fraction = loss_spec.min_clip_fraction * math.sqrt(
             max(1.0, loss_spec.clip_noise_threshold / noise)
         )
-        residual_norm = loss_spec.residual_norm * min(clip_fraction, MAX_CLIP_FRACTION)
+        max_clip_fraction = MAX_CLIP_FRACTION
+        if self.whitening is not None:
+            max_clip_fraction = MAX_WHITENED_CLIP_FRACTION
+        residual_norm = loss_spec.residual_norm * min(clip_fraction, max_clip_fraction)
         clipped_spec = replace(problem.loss_spec, residual_norm=residual_norm)
         is_shrunk_otherwise = self.baseline is None or self.shrinkage_mechanism is not None
         if loss_spec.min_shrinkage_factor and is_shrunk_otherwise:
@@ -152,6 +174,8 @@ class RowsFit:
             plans.append(self.norm_search)
         if self.center is not None:
             plans.append(self.center.plan())
+        if self.whitening is not None:
+            plans.append(self.whitening.plan())
         if self.released_baseline is not None:
             plans.append(self.released_baseline.plan())
         plans.append(weights)
@@ -188,6 +212,8 @@ class RowsFit:
         rows.center = center
         rows.column_factors = column_factors
         rows.centered_unit = centered_unit
+        if self.whitening is not None:
+            rows.whitening = self.whitening.run(X, unit * self.data_norm, source, persons)
         return rows
 
     def start(self, shape, y, source, persons=None):
@@ -400,11 +426,15 @@ class WeightsFit(FrozenValue):
         coef = output_weights[:, : rows.n_columns] / rows.unit
         if rows.column_factors is not None:
             coef = coef * rows.column_factors
+        if rows.whitening is not None:
+            coef = coef @ rows.whitening.transform.T
         intercept = np.zeros(len(output_weights))
         if rows.constant:
             intercept = rows.constant * output_weights[:, -1]
         if rows.center is not None:
             intercept = intercept - coef @ rows.center
+        if rows.whitening is not None:
+            intercept = intercept - coef @ rows.whitening.center
         return LinearWeights(
             coef=coef,
             intercept=intercept,
@@ -432,6 +462,7 @@ class WeightsFit(FrozenValue):
             only_loss_decreases=True,
             center=rows.center,
             column_factors=rows.column_factors,
+            whitening=rows.whitening,
         )
         clip_norms = rule.clip_norms(displacement)
         decreases = sums.loss_decreases(start / unit, weights / unit, None, clip_norms).ravel()[:3]

@@ -20,6 +20,7 @@ from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import with_steps_of
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.linear_model._row_center import reserve_for_center
+from skdp.linear_model._whitening import reserve_for_whitening
 from skdp.utils import _validation as checks
 
 # Number of calls of partial_fit that share one partition of the ledger.
@@ -277,10 +278,16 @@ class PrivateSGDModel(PrivateLinearModel):
         requested = self._requested_settings(shape.n_rows, rows.remaining.delta)
         if planned is not None:
             requested = with_steps_of(requested, planned.weights.settings)
-            rows = replace(rows, center=planned.rows.center, remaining=planned.rows.remaining)
+            rows = rows.with_releases_of(planned.rows)
         problem = rows.sgd_problem(shape, loss_spec)
         settings = automatic_settings(problem, requested)
+        whitened = None
+        if planned is None and self._whitens_rows(requested):
+            whitened = reserve_for_whitening(rows, shape, loss_spec, settings)
         is_centered = planned is None and self._centers_rows(requested, loss_spec)
+        if whitened is not None:
+            rows, problem, settings = whitened
+            is_centered = False
         if is_centered and settings.sampling == "full":
             rows = reserve_for_center(rows, shape)
             problem = rows.sgd_problem(shape, loss_spec)
@@ -312,6 +319,15 @@ class PrivateSGDModel(PrivateLinearModel):
             and requested.momentum is None,
         )
         return fit.plan()
+
+    def _whitens_rows(self, requested):
+        """Return True if a run from a baseline may whiten the rows: if all settings are automatic.
+
+        Step sizes and the penalty then refer to the whitened rows.
+        """
+        is_default = self.learning_rate == "constant" and self.average is True
+        has_penalty = self.penalty == "l2" and self.projection_radius is None
+        return requested == Settings("nesterov") and is_default and has_penalty
 
     def _centers_rows(self, requested, loss_spec):
         """Return True if a run from a baseline may center and scale the rows.

@@ -10,6 +10,7 @@ from skdp.linear_model import _objective_perturbation, _output_perturbation, _pl
 from skdp.linear_model._balanced import MAX_BALANCED_WEIGHT, TYPICAL_MAX_WEIGHT, BalancedWeights
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._row_center import reserve_for_center
+from skdp.linear_model._whitening import reserve_for_whitening
 from skdp.linear_model._standard_errors import split_guarantee
 from skdp.utils._validation import check_within
 
@@ -112,7 +113,7 @@ def choose_mechanism(
     gradient = _candidate("gradient", C, rows, shape, loss_spec, with_hessian)
     margin = MIN_IMPROVEMENT[alternative] * shape.n_rows
     loss_factor = 1.0
-    if gradient.rows.center is not None:
+    if gradient.rows.center is not None or gradient.rows.whitening is not None:
         margin = MIN_IMPROVEMENT_OF_CENTERED * shape.n_rows
         loss_factor = CENTERED_LOSS_FACTOR
     if isinstance(class_weight, BalancedWeights):
@@ -156,12 +157,19 @@ def descent_candidate(
     n_rows = shape.n_rows
     if planned is not None:
         is_centered = False
-        rows = replace(rows, center=planned.rows.center, remaining=planned.rows.remaining)
+        rows = rows.with_releases_of(planned.rows)
         requested = with_steps_of(requested, planned.weights.settings)
     problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
     # Rows are centered only for a single output. With several outputs, centering weakened the
     # shrinkage of weights fitted to uninformative rows.
+    whitened = None
+    if planned is None and requested == NESTEROV:
+        whitened = reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha)
+    if whitened is not None:
+        rows, problem, settings = whitened
+        is_centered = False
+        min_alpha = 0.0
     has_one_output = loss_spec.loss.weights_shape == ()
     if is_centered and has_one_output and settings.sampling == "full":
         rows = reserve_for_center(rows, shape)

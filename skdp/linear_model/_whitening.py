@@ -1,0 +1,233 @@
+r"""The noisy second moment of the rows of a linear model, by which gradients are preconditioned.
+
+With little noise, the number of steps of noisy gradients depends on the condition of the loss: a
+direction in which rows hardly vary needs many steps. A released second moment makes the curvature
+about equal in all directions, so that a few dozen steps are enough, however many rows there are.
+The noise in the weights is then also proportional to the deviation of the scores, not of the
+columns. The release, its sensitivity and the rule for the budget are derived in
+``docs/theory/guarantees.md``.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import eigh
+
+from skdp._data._bounded import BoundedRows, max_bounded_additions
+from skdp._data._parts import max_additions, sum_over
+from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
+from skdp._optim._default_settings import automatic_settings
+from skdp._optim._whitened_rows import WhitenedRows
+from skdp.accounting import Gaussian, get_epsilon
+from skdp.mechanisms import GaussianMechanism
+from skdp.mechanisms._plan import plan_release
+from skdp.utils._values import FrozenValue
+
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+# Value of the constant feature in the second moment, relative to the bound on rows.
+MOMENT_CONSTANT = 0.5
+# Root of the mean squared norm of whitened rows, relative to the bound on rows.
+WHITENED_NORM = 0.8
+# Smallest second moment that is whitened, relative to the mean over the directions.
+MIN_RELATIVE_MOMENT = 0.003
+# Smallest number of directions to which the norm of whitened rows is attributed, as a fraction of
+# the number of columns.
+MIN_DIRECTIONS = 0.25
+# Factor of the bound on the second moment of whitened rows.
+SAFETY = 1.2
+# The second moment gets the fraction of mu squared with which the noise is this fraction of the
+# second moment of a typical direction, within two limits.
+TARGET_NOISE = 0.1
+FRACTIONS = (0.002, 0.05)
+# Rows are not whitened if the noise is larger than this fraction.
+MAX_NOISE = 2.0
+# Mean squared norm of centered rows, relative to the bound, that is assumed for these fractions.
+TYPICAL_SQUARED_NORM = 0.25
+# Rows are whitened if they otherwise needed more than this multiple of the steps.
+MIN_STEPS_RATIO = 1.5
+# A product with the matrix must not take much longer than a step.
+MAX_COLUMNS = 200
+# Relative slack in a budget fraction, for rounding errors in noise multipliers.
+SLACK = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowWhitening(FrozenValue):
+    """The release of the second moment of rows with a constant feature.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    mechanism : GaussianMechanism
+        Mechanism for rows whose norm, without the constant feature, is at most 1.
+    """
+
+    n_rows: int
+    n_columns: int
+    mechanism: GaussianMechanism
+
+    def __post_init__(self):
+        self.mechanism.check_size(self._n_values)
+
+    @property
+    def _n_values(self):
+        n_features = self.n_columns + 1
+        return n_features * (n_features + 1) // 2
+
+    @property
+    def noise_norm(self):
+        """Bound on the spectral norm of the noise in the mean; see `spectral_margin`."""
+        deviation = self.mechanism.deviation(self._n_values) / self.n_rows
+        return spectral_margin(deviation, self.n_columns + 1)
+
+    def plan(self):
+        """Return the plan of the release."""
+        return plan_release(self.mechanism, self.run, stage_name="the second moment")
+
+    def run(self, X, norm, source, persons=None):
+        """Return the `WhitenedRows`.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+        norm : float
+            Rows with a larger norm are scaled down to it, with their constant feature.
+        source : RandomSource
+        persons : Persons, default=None
+            Persons of the rows.
+        """
+        n_features = self.n_columns + 1
+        equations = BoundedRows(X, 1.0, MOMENT_CONSTANT, norm, persons).as_equations()
+        total = sum_over(equations, _add_second_moment, np.zeros((n_features, n_features)))
+        released = self.mechanism.release(pack_symmetric(total), random_state=source)
+        moment = unpack_symmetric(released / self.n_rows, n_features)
+        return self._whitened_rows(moment, norm)
+
+    def _whitened_rows(self, moment, norm):
+        """Return the `WhitenedRows` for a released mean second moment (post-processing)."""
+        n_columns = self.n_columns
+        noise_norm = self.noise_norm
+        # The weights of the rows add up to at most their number, apart from noise.
+        total_weight = min(max(moment[-1, -1], noise_norm), MOMENT_CONSTANT**2)
+        center = moment[:-1, -1] / total_weight
+        center /= max(1.0, MOMENT_CONSTANT * np.linalg.norm(center))
+        # The second moment about the center is L M L'. With the noise, M is at most the noise's
+        # norm below the second moment of the rows.
+        about = np.column_stack([np.eye(n_columns), -center])
+        upper = about @ moment @ about.T + noise_norm * (about @ about.T)
+        center *= MOMENT_CONSTANT * norm
+        values, vectors = eigh(upper, check_finite=False)
+        smallest = max(noise_norm, MIN_RELATIVE_MOMENT * float(np.mean(np.maximum(values, 0.0))))
+        values = np.maximum(values, smallest)
+        # The number of directions that are not mostly noise.
+        n_directions = float(np.sum(1.0 - noise_norm / values))
+        n_directions = max(n_directions, MIN_DIRECTIONS * n_columns)
+        scale = WHITENED_NORM / math.sqrt(n_directions)
+        return WhitenedRows(
+            center=center,
+            transform=(vectors * (scale / np.sqrt(values))) @ vectors.T,
+            max_norm=norm,
+            second_moment=SAFETY * scale**2,
+        )
+
+    def rounding_factor(self, norm_over_constant):
+        r"""Return the factor by which whitening increases the rounding error of sums of gradients.
+
+        Parameters
+        ----------
+        norm_over_constant : float
+            Bound on the norm of rows over the value of the constant feature.
+
+        Returns
+        -------
+        float
+        """
+        n_columns = self.n_columns
+        transform_norm = WHITENED_NORM / math.sqrt(MIN_DIRECTIONS * n_columns * self.noise_norm)
+        product = (n_columns + 4.0) * math.sqrt(n_columns) / max_additions(0)
+        return 1.0 + (1.0 + product) * (1.0 + 3.0 * transform_norm * norm_over_constant)
+
+
+def _add_second_moment(total, block):
+    block.add_weighted_gram(np.ones(len(block.equation_factors)), total)
+
+
+def _sensitivity(n_rows, n_columns, sensitivity_factor):
+    """Return the sensitivity of the sum of z z' for rows z with a constant feature, and its error.
+
+    A row changes the sum by at most the squared norm of z in the Frobenius norm, and two rows by at
+    most the square root of 2 times that. The error is bounded as in `plan_adassp`.
+    """
+    squared_norm = 1.0 + MOMENT_CONSTANT**2
+    additions = max_bounded_additions(n_columns + 1) + 16
+    rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions * squared_norm
+    return (math.sqrt(sensitivity_factor) * squared_norm + 2.0 * rounding) * (1.0 + 1e-12)
+
+
+def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
+    """Return the `RowsFit` with a fraction of the budget for the second moment, and its settings.
+
+    Gaussian releases whose fractions of mu squared add up to 1 together form one Gaussian release
+    (Dong, Roth and Su 2022). Rows are not whitened, and None is returned, if a run with the given
+    settings takes few steps, if delta = 0, if there is no baseline, if there are several outputs or
+    many columns, or if the noise would hide the second moment.
+
+    Parameters
+    ----------
+    rows : RowsFit
+    shape : TableShape
+    loss_spec : LossSpec
+    settings : Settings
+        Complete automatic settings for rows that are not whitened.
+    min_alpha : float, default=0.0
+        L2 regularization strength of the mean loss, for the columns' weights.
+
+    Returns
+    -------
+    (RowsFit, SGDProblem, Settings) or None
+    """
+    remaining = rows.remaining
+    n_rows = shape.n_rows
+    n_columns = shape.n_columns
+    is_possible = rows.baseline is not None and remaining.delta > 0.0
+    if not is_possible or loss_spec.loss.weights_shape != () or n_columns > MAX_COLUMNS:
+        return None
+    if settings.n_steps(n_rows) <= MIN_STEPS_RATIO * loss_spec.whitened_steps:
+        return None
+    sensitivity = _sensitivity(n_rows, n_columns, remaining.neighbors.sensitivity_factor)
+    mechanism = GaussianMechanism(remaining.epsilon, remaining.delta, sensitivity)
+    whole = RowWhitening(n_rows=n_rows, n_columns=n_columns, mechanism=mechanism)
+    noise = whole.noise_norm * n_columns / TYPICAL_SQUARED_NORM
+    low, high = FRACTIONS
+    fraction = min(max((noise / TARGET_NOISE) ** 2, low), high)
+    if noise / math.sqrt(fraction) > MAX_NOISE:
+        return None
+    scale = mechanism.scale / math.sqrt(fraction)
+    whitening = replace(
+        whole, mechanism=GaussianMechanism.from_scale(scale, sensitivity, remaining.delta)
+    )
+    rest = Gaussian(mechanism.noise_multiplier / math.sqrt(1.0 - fraction - SLACK))
+    epsilon = get_epsilon(rest, remaining.delta)
+    # The second moment of the constant feature is no larger than that of the whitened rows.
+    constant = WHITENED_NORM / math.sqrt(n_columns) * rows.data_norm
+    rows = replace(
+        rows,
+        whitening=whitening,
+        constant=min(rows.constant, constant),
+        remaining=replace(remaining, epsilon=epsilon),
+    )
+    problem = rows.sgd_problem(shape, loss_spec)
+    requested = replace(
+        settings,
+        sampling=None,
+        batch_size=None,
+        max_iter=None,
+        clip=None,
+        alpha=None,
+        eta0=None,
+        momentum=None,
+        intercept_l2_reg=None,
+        alpha_of_columns=min_alpha,
+    )
+    return rows, problem, automatic_settings(problem, requested)
