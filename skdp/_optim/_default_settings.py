@@ -81,6 +81,11 @@ class LossSpec(FrozenValue):
         Exponent of p (1 - p), with p the frequency of one of two classes, to which the scores that
         minimize the loss are proportional where p is small: 1 for hinge losses, 0 for the logistic
         loss. None for losses without classes. See `ClippedDescent.for_frequency`.
+    whitened_condition : float, default=30.0
+        Condition number for which the momentum is chosen if rows are whitened: the bound on the
+        curvature over the curvature in directions that must converge.
+    whitened_steps : int, default=40
+        Number of steps if rows are whitened.
     """
 
     loss: object
@@ -163,7 +168,9 @@ class SGDProblem(FrozenValue):
     baseline_std : float, default=inf
         Standard deviation of the score at which the constant feature's weights start.
     rounding_factor : float, default=1.0
-        Factor on the bound on the rounding error of a sum; above 1 for centered rows.
+        Factor on the bound on the rounding error of a sum; above 1 for centered or whitened rows.
+    is_whitened : bool, default=False
+        Whether rows are whitened; see `RowWhitening`.
     """
 
     loss_spec: LossSpec
@@ -240,6 +247,8 @@ class Settings(FrozenValue):
     intercept_l2_reg : float, default=None
         L2 regularization strength for the distance between the constant feature's weights and their
         start.
+    alpha_of_columns : float, default=0.0
+        Further L2 regularization strength if rows are whitened, for the weights of the columns.
     """
 
     optimizer: str

@@ -131,7 +131,15 @@ def choose_mechanism(
 
 
 def descent_candidate(
-    rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0, *, is_centered=False, planned=None
+    rows,
+    shape,
+    loss_spec,
+    requested=NESTEROV,
+    min_alpha=0.0,
+    *,
+    is_centered=False,
+    is_whitened=True,
+    planned=None,
 ):
     """Return the candidate that uses noisy clipped gradients.
 
@@ -147,6 +155,8 @@ def descent_candidate(
         the value that balances regularization and noise.
     is_centered : bool, default=False
         Whether rows may be centered; see `reserve_for_center`.
+    is_whitened : bool, default=True
+        Whether rows may be whitened if all settings are automatic; see `reserve_for_whitening`.
     planned : WeightsFit, default=None
         See `choose_mechanism`.
 
@@ -164,8 +174,11 @@ def descent_candidate(
     # Rows are centered only for a single output. With several outputs, centering weakened the
     # shrinkage of weights fitted to uninformative rows.
     whitened = None
-    if planned is None and requested == NESTEROV:
-        whitened = reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha)
+    if is_whitened and planned is None and requested == NESTEROV:
+        replaced = settings
+        if min_alpha > settings.alpha:
+            replaced = automatic_settings(problem, replace(requested, alpha=min_alpha))
+        whitened = reserve_for_whitening(rows, shape, loss_spec, replaced, min_alpha)
     if whitened is not None:
         rows, problem, settings = whitened
         is_centered = False

@@ -30,7 +30,7 @@ MOMENT_CONSTANT = 0.5
 # Root of the mean squared norm of whitened rows, relative to the bound on rows.
 WHITENED_NORM = 0.8
 # Smallest second moment that is whitened, relative to the mean over the directions.
-MIN_RELATIVE_MOMENT = 0.003
+MIN_RELATIVE_MOMENT = 0.0003
 # Smallest number of directions to which the norm of whitened rows is attributed, as a fraction of
 # the number of columns.
 MIN_DIRECTIONS = 0.25
@@ -61,11 +61,15 @@ class RowWhitening(FrozenValue):
     n_rows, n_columns : int
     mechanism : GaussianMechanism
         Mechanism for rows whose norm, without the constant feature, is at most 1.
+    l2_reg : float, default=0.0
+        L2 regularization strength of the columns' weights, for rows of norm 1 and curvature 1,
+        which is added to the second moment.
     """
 
     n_rows: int
     n_columns: int
     mechanism: GaussianMechanism
+    l2_reg: float = 0.0
 
     def __post_init__(self):
         self.mechanism.check_size(self._n_values)
@@ -120,8 +124,9 @@ class RowWhitening(FrozenValue):
         values, vectors = eigh(upper, check_finite=False)
         smallest = max(noise_norm, MIN_RELATIVE_MOMENT * float(np.mean(np.maximum(values, 0.0))))
         values = np.maximum(values, smallest)
-        # The number of directions that are not mostly noise.
-        n_directions = float(np.sum(1.0 - noise_norm / values))
+        # The number of directions that are neither mostly noise nor regularized.
+        n_directions = float(np.sum((values - noise_norm) / (values + self.l2_reg)))
+        values += self.l2_reg
         n_directions = max(n_directions, MIN_DIRECTIONS * n_columns)
         scale = WHITENED_NORM / math.sqrt(n_directions)
         return WhitenedRows(
@@ -205,7 +210,9 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
         return None
     scale = mechanism.scale / math.sqrt(fraction)
     whitening = replace(
-        whole, mechanism=GaussianMechanism.from_scale(scale, sensitivity, remaining.delta)
+        whole,
+        mechanism=GaussianMechanism.from_scale(scale, sensitivity, remaining.delta),
+        l2_reg=min_alpha / (loss_spec.curvature * rows.data_norm**2),
     )
     rest = Gaussian(mechanism.noise_multiplier / math.sqrt(1.0 - fraction - SLACK))
     epsilon = get_epsilon(rest, remaining.delta)

@@ -1,0 +1,278 @@
+"""Rows of linear models are whitened by a noisy second moment; what a row moves that by."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skdp import (
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
+    PrivacyAccountant,
+)
+from skdp.accounting import Gaussian, get_epsilon
+from skdp.base import TableShape
+from skdp.mechanisms import GaussianMechanism
+from skdp.noise import RandomSource
+from tests._guarantees import meet
+from tests._private import read_persons
+
+N, D = 4000, 6
+MAKERS = {
+    "ridge": partial(DPRidge, target_bounds=(-3, 3), mechanism="gradient"),
+    "least squares": partial(DPLinearRegression, target_bounds=(-3, 3), mechanism="gradient"),
+    "sgd, numbers": partial(DPSGDRegressor, target_bounds=(-3, 3)),
+    "counts": partial(DPPoissonRegressor, target_bounds=(0, 20)),
+    "logistic": partial(DPLogisticRegression, mechanism="gradient"),
+    "hinge": partial(DPLinearSVC, mechanism="gradient"),
+    "sgd": partial(DPSGDClassifier, loss="log_loss"),
+}
+CLASSIFIERS = ("logistic", "hinge", "sgd")
+
+
+def plan_of(name, relation="add_remove", unit="row", delta=1e-6, n=N, d=D, epsilon=4.0, **params):
+    classes = np.arange(params.pop("n_classes", 2))
+    shape = TableShape(n_rows=n, n_columns=d, classes=classes)
+    return MAKERS[name](**params).plan_fit(shape, meet(epsilon, delta, relation, unit))
+
+
+def whitening_of(*args, **params):
+    return plan_of(*args, **params).mechanism.rows.whitening
+
+
+def make_table(n=N, seed=0):
+    """Return correlated rows in a corner of the unit ball, and their linear predictor."""
+    rng = np.random.default_rng(seed)
+    scales = np.geomspace(0.3, 0.02, D)
+    X = 0.2 + (rng.normal(size=(n, D)) @ (np.eye(D) + 0.3)) * scales
+    weights = np.linalg.solve(np.eye(D) + 0.3, np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])) / scales
+    score = (X - 0.2) @ weights
+    return X / 2.0, 2.0 * score / score.std()
+
+
+def targets(name, score, seed=0):
+    rng = np.random.default_rng(seed)
+    if name in CLASSIFIERS:
+        return (score + rng.logistic(size=len(score)) > 0.0).astype(int)
+    if name == "counts":
+        return rng.poisson(np.exp(np.minimum(0.3 * score, 2.5))).astype(float)
+    return 0.5 * score + 0.2 * rng.normal(size=len(score))
+
+
+@pytest.fixture
+def sums(monkeypatch):
+    """The sums that are released, before their noise."""
+    values = []
+    monkeypatch.setattr(GaussianMechanism, "release", lambda self, v, **_: values.append(v) or v)
+    return values
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_brute_force_sensitivity(relation, sums):
+    """A row of any length and direction in the place of another, or of none."""
+    whitening = whitening_of("ridge", relation)
+    X, _ = make_table(200)
+    directions = np.random.default_rng(1).normal(size=(30, D))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    # Two rows are furthest apart if they are orthogonal together with their constant feature.
+    for row in (*np.eye(D), *-np.eye(D), np.zeros(D), *directions):
+        for scale in (1e-3, 0.25, 0.5, 1.0, 1e3, 1e200):
+            X[17] = scale * row
+            whitening.run(X, 1.0, RandomSource(0))
+    found = np.array(sums)
+    others = found
+    if relation == "add_remove":
+        whitening.run(np.delete(X, 17, axis=0), 1.0, RandomSource(0))
+        others = np.array(sums[-1:])
+    apart = max(np.linalg.norm(found - other, axis=1).max() for other in others)
+    sensitivity = whitening.mechanism.sensitivity
+    assert 0.95 * sensitivity < apart <= sensitivity
+
+
+def test_a_person_moves_it_by_what_a_row_does(sums):
+    whitening = whitening_of("ridge", unit="person")
+    n = 400
+    X, _ = make_table(n)
+    ids = np.minimum(np.arange(n), n - 20)
+    X[n - 20 :] = np.eye(D)[0]
+    whitening.run(X[: n - 20], 1.0, RandomSource(0))
+    whitening.run(X, 1.0, RandomSource(0), read_persons(ids, n))
+    whitening.run(X, 1.0, RandomSource(0), read_persons(np.arange(n), n))
+    without, shared, counted = sums
+    sensitivity = whitening.mechanism.sensitivity
+    assert np.linalg.norm(shared - without) <= sensitivity < np.linalg.norm(counted - without)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_it_is_in_the_one_charge(name, relation):
+    """The second moment and the steps are one Gaussian release of what is left of epsilon."""
+    accountant = PrivacyAccountant(4.0, 1e-6, relation=relation)
+    X, score = make_table()
+    model = MAKERS[name](epsilon=4.0, accountant=accountant, random_state=0)
+    model.fit(X, targets(name, score))
+    (charge,) = accountant.charges
+    assert get_epsilon(charge.event, 1e-6, relation=relation) <= 4.0
+    plan = plan_of(name, relation)
+    assert "the second moment" in [stage.name for stage in plan.stages]
+    assert "the second moment" in str(model.privacy_)
+    fit = plan.mechanism
+    released = fit.rows.whitening.mechanism.noise_multiplier
+    steps = fit.weights.sgd.noise_multiplier / np.sqrt(fit.weights.sgd.n_steps)
+    joint = Gaussian((released**-2 + steps**-2) ** -0.5)
+    beside = fit.rows.released_baseline.mechanism.epsilon
+    if fit.rows.shrinkage_mechanism is not None:
+        beside += fit.rows.shrinkage_mechanism.epsilon
+    total = beside + get_epsilon(joint, 1e-6)
+    assert total <= 4.0 and total == pytest.approx(4.0, rel=1e-4)
+
+
+def test_where_rows_are_not_whitened():
+    """Without delta or an intercept, with given settings, with much noise, and where it is slow."""
+    assert all(whitening_of(name) is not None for name in MAKERS)
+    others = [
+        whitening_of("ridge", delta=0.0),
+        whitening_of("ridge", fit_intercept=False),
+        whitening_of("ridge", n=100),
+        whitening_of("ridge", n=10**6, d=201),
+        whitening_of("logistic", C=1.0),
+        whitening_of("logistic", standard_errors="total"),
+        whitening_of("logistic", n_classes=3),
+        whitening_of("logistic", epsilon=0.1),
+        whitening_of("sgd", alpha=0.01),
+        whitening_of("sgd", max_grad_norm=1.0),
+        whitening_of("sgd", eta0=1.0),
+        whitening_of("sgd", momentum=0.5),
+        whitening_of("sgd", penalty=None),
+        whitening_of("sgd", optimizer="adam"),
+        whitening_of("sgd", learning_rate="linear"),
+        whitening_of("sgd", average=False),
+        whitening_of("sgd", projection_radius=10.0),
+        whitening_of("sgd", sampling="poisson"),
+        whitening_of("sgd", batch_size=100),
+        whitening_of("sgd", max_iter=100),
+    ]
+    assert [number for number, value in enumerate(others) if value is not None] == []
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_fit_takes_few_steps_however_many_rows_there_are(name):
+    steps = [plan_of(name, n=n).mechanism.weights.sgd.n_steps for n in (10**4, 10**6, 10**8)]
+    assert max(steps) <= 80
+
+
+def test_gradients_of_whitened_rows_are_within_the_clip():
+    """Also of sparse rows near the center, and of those that are far from it."""
+    rng = np.random.default_rng(0)
+    fit = plan_of("logistic").mechanism
+    plan, loss = fit.weights.sgd, fit.loss
+    X, _ = make_table()
+    whitening = fit.rows.whitening.run(X, 1.0, RandomSource(0))
+    center = whitening.center
+    rows = [center * (1.0 + 1e-9), center, 0.0 * center, 1e3 * center, -1e100 * center, X[0]]
+    rows += list(rng.normal(size=(10, D)))
+    longest = 0.0
+    for row in rows:
+        for table in (row[np.newaxis], csr_array(row[np.newaxis])):
+            for weights in rng.normal(size=(5, D + 1)) * 1e3:
+                sums = plan.sums(table, np.array([0.0]), loss, whitening=whitening)
+                longest = max(longest, np.linalg.norm(sums.sums(weights, None)))
+    assert 0.9 * plan.clip < longest <= plan.clip * (1.0 + 1e-9)
+
+
+def test_gradients_are_those_of_transformed_rows():
+    fit = plan_of("ridge").mechanism
+    plan, loss = fit.weights.sgd, fit.loss
+    X, score = make_table()
+    whitening = fit.rows.whitening.run(X, 0.5, RandomSource(0))
+    weights = np.random.default_rng(0).normal(size=D + 1)
+    sums = plan.sums(X, score, loss, whitening=whitening)
+    rows = np.column_stack([(X - whitening.center) @ whitening.transform, np.full(N, sums.constant)])
+    gradients = loss.residual(rows @ weights, score)[:, np.newaxis] * rows
+    gradients *= np.minimum(1.0, plan.clip / np.linalg.norm(gradients, axis=1))[:, np.newaxis]
+    gradients *= np.minimum(1.0, 0.5 / np.linalg.norm(X, axis=1))[:, np.newaxis] ** 2
+    np.testing.assert_allclose(sums.sums(weights, None), gradients.sum(axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("length", [1.0, 1e3])
+def test_the_second_moment_of_whitened_rows_is_within_its_bound(length):
+    """Also of rows that are all much longer than the declared bound."""
+    X, _ = make_table(20_000)
+    X = length * X
+    whitening = whitening_of("ridge", n=len(X), epsilon=100.0).run(X, 1.0, RandomSource(0))
+    weights = np.minimum(1.0, 1.0 / np.linalg.norm(X, axis=1)) ** 2
+    whitened = (X - whitening.center) @ whitening.transform
+    values = np.linalg.eigvalsh((whitened * weights[:, np.newaxis]).T @ whitened / len(X))
+    assert values[-1] <= whitening.second_moment
+    if length == 1.0:
+        # The columns' variances differ by a factor of 225 and more.
+        assert values[-1] < 5.0 * values[0]
+        assert (weights @ (whitened**2).sum(axis=1)) / len(X) == pytest.approx(0.64, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["least squares", "logistic"])
+def test_weights_are_in_the_units_of_the_table(name):
+    X, score = make_table(50_000)
+    X *= min(1.0, 0.999 / np.linalg.norm(X, axis=1).max())
+    y = targets(name, score)
+    model = MAKERS[name](epsilon=1e4, random_state=0).fit(X, y)
+    public = {"least squares": LinearRegression(), "logistic": LogisticRegression(C=1e6)}[name]
+    public.fit(X, y)
+    deviations = X.std(axis=0)
+    scale = np.linalg.norm(public.coef_ * deviations)
+    assert np.linalg.norm((model.coef_ - public.coef_) * deviations) < 0.02 * scale
+    means = [np.mean(fitted.coef_ @ X.T + fitted.intercept_) for fitted in (model, public)]
+    assert means[0] == pytest.approx(means[1], abs=0.02 * scale)
+
+
+def test_the_alpha_of_ridge_is_in_the_units_of_the_table():
+    from sklearn.linear_model import Ridge
+
+    X, score = make_table(20_000)
+    X *= min(1.0, 0.999 / np.linalg.norm(X, axis=1).max())
+    y = targets("ridge", score)
+    fitted = [
+        model.fit(X, y)
+        for model in (MAKERS["ridge"](epsilon=1e5, alpha=50.0, random_state=0), Ridge(alpha=50.0))
+    ]
+    deviations = X.std(axis=0)
+    scores = [(model.coef_ * deviations) for model in fitted]
+    free = LinearRegression().fit(X, y).coef_ * deviations
+    # The penalty changes the weights by much more than the fits differ.
+    distance = np.linalg.norm(scores[0] - scores[1])
+    assert distance < 0.1 * np.linalg.norm(scores[1] - free)
+
+
+@pytest.mark.parametrize("name", ["ridge", "logistic", "sgd"])
+@pytest.mark.parametrize("data_norm", [1.0, "auto"])
+def test_sparse_rows_give_the_same_model(name, data_norm):
+    if name == "sgd" and data_norm == "auto":
+        data_norm = 0.5
+    X, score = make_table()
+    X[np.abs(X - 0.1) < 0.01] = 0.0
+    fits = [
+        MAKERS[name](epsilon=4.0, random_state=0, data_norm=data_norm).fit(
+            table, targets(name, score)
+        )
+        for table in (X, csr_array(X))
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-5)
+    np.testing.assert_allclose(fits[0].intercept_, fits[1].intercept_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ridge", "logistic"])
+def test_rows_longer_than_the_bound_do_not_make_steps_diverge(name):
+    X, score = make_table(20_000)
+    y = targets(name, score)
+    longest = 10.0 * X
+    model = MAKERS[name](epsilon=4.0, random_state=0).fit(longest, y)
+    assert model.score(longest, y) > 0.9 * MAKERS[name](epsilon=4.0, random_state=0, data_norm=10.0).fit(
+        longest, y
+    ).score(longest, y)
