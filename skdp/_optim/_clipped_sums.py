@@ -90,7 +90,14 @@ class ClippedSums(Rows):
         without a center.
     """
 
-    local_attrs = Rows.local_attrs | {"read", "row_scores", "row_products", "_persons", "_caps", "_firsts"}
+    local_attrs = Rows.local_attrs | {
+        "read",
+        "row_scores",
+        "row_products",
+        "_persons",
+        "_caps",
+        "_firsts",
+    }
 
     def __init__(
         self,

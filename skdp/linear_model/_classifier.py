@@ -325,7 +325,5 @@ def hinge_loss_spec(loss, residual_norm, curvature, class_weight):
         null_decrease_factor=NULL_DECREASE_FACTOR,
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
         score_exponent=1,
-        whitened_condition=100.0,
-        whitened_steps=80,
     )
     return with_balanced_clip(loss_spec, class_weight)

@@ -257,8 +257,6 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             shrinkage_residual=SHRINKAGE_RESIDUAL * high,
             typical_curvature=TYPICAL_CURVATURE * high,
             null_decrease_factor=NULL_DECREASE_FACTOR,
-            whitened_condition=100.0,
-            whitened_steps=80,
         )
         rows_with_baseline = reserve_for_mean_baseline(rows, shape.n_rows, high)
         descent = descent_candidate(rows_with_baseline, shape, loss_spec, min_alpha=alpha or 0.0)

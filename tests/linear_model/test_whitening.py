@@ -194,7 +194,9 @@ def test_gradients_are_those_of_transformed_rows():
     whitening = fit.rows.whitening.run(X, 0.5, RandomSource(0))
     weights = np.random.default_rng(0).normal(size=D + 1)
     sums = plan.sums(X, score, loss, whitening=whitening)
-    rows = np.column_stack([(X - whitening.center) @ whitening.transform, np.full(N, sums.constant)])
+    rows = np.column_stack(
+        [(X - whitening.center) @ whitening.transform, np.full(N, sums.constant)]
+    )
     gradients = loss.residual(rows @ weights, score)[:, np.newaxis] * rows
     gradients *= np.minimum(1.0, plan.clip / np.linalg.norm(gradients, axis=1))[:, np.newaxis]
     gradients *= np.minimum(1.0, 0.5 / np.linalg.norm(X, axis=1))[:, np.newaxis] ** 2
@@ -273,6 +275,6 @@ def test_rows_longer_than_the_bound_do_not_make_steps_diverge(name):
     y = targets(name, score)
     longest = 10.0 * X
     model = MAKERS[name](epsilon=4.0, random_state=0).fit(longest, y)
-    assert model.score(longest, y) > 0.9 * MAKERS[name](epsilon=4.0, random_state=0, data_norm=10.0).fit(
-        longest, y
-    ).score(longest, y)
+    assert model.score(longest, y) > 0.9 * MAKERS[name](
+        epsilon=4.0, random_state=0, data_norm=10.0
+    ).fit(longest, y).score(longest, y)
