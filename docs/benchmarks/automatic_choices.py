@@ -36,7 +36,6 @@ from sklearn.linear_model import (
     SGDRegressor,
 )
 from sklearn.metrics import log_loss, mean_poisson_deviance, mean_squared_error
-from sklearn.svm import LinearSVC
 
 import skdp
 

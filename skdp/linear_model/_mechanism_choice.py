@@ -10,8 +10,8 @@ from skdp.linear_model import _objective_perturbation, _output_perturbation, _pl
 from skdp.linear_model._balanced import MAX_BALANCED_WEIGHT, TYPICAL_MAX_WEIGHT, BalancedWeights
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._row_center import reserve_for_center
-from skdp.linear_model._whitening import reserve_for_whitening
 from skdp.linear_model._standard_errors import split_guarantee
+from skdp.linear_model._whitening import reserve_for_whitening
 from skdp.utils._validation import check_within
 
 NESTEROV = Settings("nesterov")

@@ -658,6 +658,22 @@ MUTATIONS = [
         "a gradient of scaled columns is longer than the clip",
     ),
     Mutation(
+        "clip-of-rows-before-whitening",
+        "_optim._whitened_rows",
+        "WhitenedRows.norms",
+        rules.put_for("row_products(block, self.transform.T)", "block"),
+        ("linear_model/test_whitening.py::test_gradients_of_whitened_rows_are_within_the_clip",),
+        "a gradient of whitened rows is longer than the clip",
+    ),
+    Mutation(
+        "second-moment-without-its-constant",
+        "linear_model._whitening",
+        "_sensitivity",
+        rules.put_for("1.0 + MOMENT_CONSTANT**2", "1.0"),
+        ("linear_model/test_whitening.py::test_brute_force_sensitivity",),
+        "a row changes the second moment by a quarter more than the sensitivity",
+    ),
+    Mutation(
         "mean-by-the-true-count",
         "preprocessing._mean_transformer",
         "scaled_means",
