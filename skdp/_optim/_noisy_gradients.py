@@ -159,7 +159,8 @@ def run_sgd(
     shrinkage : ShrinkageRule, default=NO_SHRINKAGE
         Rule that shrinks the weights toward the start, based on the releases of the last steps.
     l2_reg_matrix : ndarray of shape (n_columns, n_columns), default=None
-        Symmetric matrix M of a further penalty :math:`\tfrac12 w^\top M w` on the features' weights.
+        Symmetric matrix of a further quadratic penalty on the features' weights, the gradient of
+        which is the matrix times the weights.
 
     Returns
     -------
