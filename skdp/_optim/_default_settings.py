@@ -81,10 +81,10 @@ class LossSpec(FrozenValue):
         Exponent of p (1 - p), with p the frequency of one of two classes, to which the scores that
         minimize the loss are proportional where p is small: 1 for hinge losses, 0 for the logistic
         loss. None for losses without classes. See `ClippedDescent.for_frequency`.
-    whitened_condition : float, default=80.0
+    whitened_condition : float, default=120.0
         Condition number for which the momentum is chosen if rows are whitened: the bound on the
         curvature over the curvature in directions that must converge.
-    whitened_steps : int, default=70
+    whitened_steps : int, default=64
         Number of steps if rows are whitened.
     """
 
@@ -101,8 +101,8 @@ class LossSpec(FrozenValue):
     curvature_from: str | None = None
     min_shrinkage_factor: float = 0.0
     score_exponent: int | None = None
-    whitened_condition: float = 80.0
-    whitened_steps: int = 70
+    whitened_condition: float = 120.0
+    whitened_steps: int = 64
 
     @property
     def n_outputs(self):

@@ -259,7 +259,9 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             null_decrease_factor=NULL_DECREASE_FACTOR,
         )
         rows_with_baseline = reserve_for_mean_baseline(rows, shape.n_rows, high)
-        descent = descent_candidate(rows_with_baseline, shape, loss_spec, min_alpha=alpha or 0.0)
+        descent = descent_candidate(
+            rows_with_baseline, shape, loss_spec, min_alpha=alpha or 0.0, is_whitened=alpha is None
+        )
         output_rows = rows
         if C is None:
             output_rows = rows_with_baseline

@@ -208,7 +208,7 @@ def test_the_second_moment_of_whitened_rows_is_within_its_bound(length):
     """Also of rows that are all much longer than the declared bound."""
     X, _ = make_table(20_000)
     X = length * X
-    whitening = whitening_of("ridge", n=len(X), epsilon=100.0).run(X, 1.0, RandomSource(0))
+    whitening = whitening_of("ridge", n=len(X), epsilon=1e4).run(X, 1.0, RandomSource(0))
     weights = np.minimum(1.0, 1.0 / np.linalg.norm(X, axis=1)) ** 2
     whitened = (X - whitening.center) @ whitening.transform
     values = np.linalg.eigvalsh((whitened * weights[:, np.newaxis]).T @ whitened / len(X))
