@@ -130,11 +130,14 @@ class ClippedSums(Rows):
         self._indices = None
         if getattr(X, "workers", None) is None:
             self._open()
+        # The weights of whitened rows are computed once, or by each tile of rows that are sent.
+        self._weights_are_known = whitening is None
         if is_sent(self):
             return
         if whitening is not None:
             row_weights = map_over(self, _whitened_row_weights, persist=True)
             self.row_args = (y, None, row_weights)
+            self._weights_are_known = True
         if only_loss_decreases:
             return
         self._caps = map_over(self, _max_residuals, self._clip, persist=True)
@@ -286,6 +289,7 @@ def _clip_to_unit_norm(vectors, norm):
 
 
 def _whitened_row_weights(tile):
+    """Return the weights of whitened rows, times those of the rows' persons."""
     return times_row_weights(tile.table.whitening.row_weights(tile.block), tile.row_weights)
 
 
@@ -342,6 +346,8 @@ class _Tile:
         self.y = _take(y, rows)
         self.caps = _take(caps, rows)
         self.row_weights = _take(row_weights, rows)
+        if not table._weights_are_known:
+            self.row_weights = _whitened_row_weights(self)
 
     def scores(self, weights):
         """Return the rows' scores."""
