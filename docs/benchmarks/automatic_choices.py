@@ -168,7 +168,7 @@ def compare(before, after):
         name, n_rows, epsilon = key.split()
         first, second = np.array(before[key]), np.array(after[key])
         n_fits = min(len(first), len(second))
-        difference = (second - first[:n_fits])[:, 2] / sampling_error(name, int(n_rows))
+        difference = (second[:n_fits] - first[:n_fits])[:, 2] / sampling_error(name, int(n_rows))
         error = difference.std(ddof=1) / np.sqrt(n_fits)
         times = np.median(first[:, 0]), np.median(second[:, 0])
         print(

@@ -4,10 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy.sparse import csr_array
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from skdp import (
+    ChunkedArray,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
@@ -235,8 +237,6 @@ def test_weights_are_in_the_units_of_the_table(name):
 
 
 def test_the_alpha_of_ridge_is_in_the_units_of_the_table():
-    from sklearn.linear_model import Ridge
-
     X, score = make_table(20_000)
     X *= min(1.0, 0.999 / np.linalg.norm(X, axis=1).max())
     y = targets("ridge", score)
@@ -267,6 +267,18 @@ def test_sparse_rows_give_the_same_model(name, data_norm):
     ]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-5)
     np.testing.assert_allclose(fits[0].intercept_, fits[1].intercept_, rtol=1e-5)
+
+
+def test_processes_compute_the_same_model():
+    """The weights of long rows are those of one process, where rows are sent with each sum."""
+    X, score = make_table()
+    X[::7] *= 5.0
+    fits = []
+    for settings in ({"n_jobs": 1}, {"n_jobs": 2, "backend": "loky"}):
+        with parallel_config(**settings):
+            model = MAKERS["ridge"](epsilon=4.0, random_state=0)
+            fits.append(model.fit(ChunkedArray([X[:1500], X[1500:]]), targets("ridge", score)))
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
 
 
 @pytest.mark.parametrize("name", ["ridge", "logistic"])
