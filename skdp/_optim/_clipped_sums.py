@@ -131,13 +131,12 @@ class ClippedSums(Rows):
         if getattr(X, "workers", None) is None:
             self._open()
         # The weights of whitened rows are computed once, or by each tile of rows that are sent.
-        self._weights_are_known = whitening is None
+        self._weights_are_known = whitening is None or not is_sent(self)
         if is_sent(self):
             return
         if whitening is not None:
             row_weights = map_over(self, _whitened_row_weights, persist=True)
             self.row_args = (y, None, row_weights)
-            self._weights_are_known = True
         if only_loss_decreases:
             return
         self._caps = map_over(self, _max_residuals, self._clip, persist=True)
