@@ -166,7 +166,6 @@ def test_tables_that_were_not_measured_are_refused():
         # No row could be drawn.
         {"forbidden": {("age", "status"): [((0, 90), status) for status in STATUS]}},
     ],
-    ids=str,
 )
 def test_wrong_parameters_cost_nothing(params):
     accountant = PrivacyAccountant(1.0, 1e-5)
