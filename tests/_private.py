@@ -17,7 +17,7 @@ from skdp._data._parts import Rows, max_additions, read_block, sum_over
 from skdp._data._persons import read_persons
 from skdp._data._row_wise import row_norms
 from skdp._data._sources import Decoded
-from skdp._data._sources import _matrix as array_of_columns
+from skdp._data._sources import matrix_of_columns as array_of_columns
 from skdp._data._symmetric import pack_symmetric
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp._fitting._findings import NO_BOUNDS, collect_findings

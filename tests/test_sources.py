@@ -892,7 +892,7 @@ def test_rows_by_number_are_decoded_once(table, folder, monkeypatch):
         decoded.append(n_rows)
         return array_of_columns(columns, n_rows, *rest)
 
-    monkeypatch.setattr("skdp._data._sources._matrix", counted)
+    monkeypatch.setattr("skdp._data._sources.matrix_of_columns", counted)
     for source in (folder, sources(table[0], folder)["LazyFrame"]):
         X = ChunkedArray(source)
         for rows in (np.arange(0, N, 2), np.arange(1, N, 7), np.flatnonzero(table[0][:, 0])):
@@ -943,7 +943,7 @@ def test_what_is_decoded_is_made_an_array_once(kind, tmp_path, monkeypatch):
         return array_of_columns(*args)
 
     monkeypatch.setattr("skdp._data._sources.SLICE_BYTES", 1 << 21)
-    monkeypatch.setattr("skdp._data._sources._matrix", counted)
+    monkeypatch.setattr("skdp._data._sources.matrix_of_columns", counted)
     path = tmp_path / "0.parquet"
     for size in (500, 5000):
         chunk = ChunkedArray(path if kind == "file" else pl.scan_parquet(path)).partitions()[0]()

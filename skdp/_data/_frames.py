@@ -259,6 +259,7 @@ def checked_blocks(array):
 
 
 def _checked_block(block, block_info=None):
+    """Return a block, or raise `ValueError`; dask passes the declared shape in `block_info`."""
     declared = block_info[None]
     shape = declared["chunk-shape"]
     dtype = declared["dtype"]
@@ -327,8 +328,8 @@ def frame_columns(frame):
     -------
     columns : list of ndarray of shape (n_rows,)
         Numbers, dates or durations if the column's type is a NumPy type that can represent its
-        missing values, and objects otherwise. Missing values are None in columns that become
-        objects.
+        missing values, and objects otherwise. Missing values are None in columns that are converted
+        to objects. An object column of pandas is not converted, so it keeps its NaN.
     numeric : list of bool
         True for each column with a numeric type.
     """
@@ -355,10 +356,13 @@ class FrameBlock(FrozenValue):
 
 
 def frame_blocks(frame):
-    """Return the columns of a frame as blocks, in any order.
+    """Return the columns of a frame as blocks, whose order is not that of the columns.
 
-    Columns of one type are one block in a short pandas frame: reading a column takes 20
-    microseconds, which would be most of the time of a prediction for one row.
+    In a pandas frame of at most `MAX_COPIED_ROWS` rows, all columns of one type are one block:
+    reading a column takes 20 microseconds, which would be most of the time of a prediction for one
+    row. Only columns of NumPy's numbers, booleans and objects, and of pandas' strings are joined.
+    Dates, durations, categories and the number types of pandas and Arrow are converted column by
+    column.
 
     Parameters
     ----------
@@ -394,6 +398,7 @@ def columns_in_blocks(blocks):
 
 
 def _is_short_pandas_frame(frame):
+    """Return True for a pandas frame whose columns may be joined in blocks."""
     # Joining the columns of a long frame would copy it.
     return hasattr(type(frame), "iloc") and len(frame) <= MAX_COPIED_ROWS
 
@@ -498,6 +503,7 @@ def check_labels_match(estimator, X):
 
 
 def _shown_labels(labels):
+    """Return up to five labels as text for a message."""
     shown = ", ".join(map(repr, labels[:5]))
     if len(labels) > 5:
         return f"[{shown}, ...]"

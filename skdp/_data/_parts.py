@@ -314,6 +314,7 @@ def _read_mapped(read, n_read_args, function, X, rows, *row_args):
 
 
 def _gather_on_worker(function, merge, args, detached, span, X, row_args):
+    """Return the merged values of some runs of a partition, for `gather_over`."""
     table = detached.attach(X, row_args)
     blocks = chain.from_iterable(_runs(table)[0][slice(*span)])
     return merge([function(table[rows], *args) for rows in blocks])
@@ -354,11 +355,17 @@ def _workers(table):
 
 
 def _identity(X):
+    """Return X; a `partial` of this function opens a table that is in memory."""
     return X
 
 
 def check_loops(table, version):
     """Raise `RuntimeError` if this process or a worker of the table lacks a version of the loops.
+
+    A private fit calls it before the charge, by `check_loops_of`, so that missing compiled loops
+    cost nothing. Workers are asked in two rounds. The first asks all workers of a dask cluster,
+    because any of them may compute a later sum. The second makes one call per partition. It is the
+    only one for joblib's processes, and for Spark, which does not list its executors.
 
     Parameters
     ----------
@@ -378,6 +385,7 @@ def check_loops(table, version):
 
 
 def _load_loops(version, part=None):
+    """Load the loops on a worker, or raise; `part` is the partition, which is not read."""
     get_loops(version)
 
 
@@ -410,6 +418,8 @@ def _add_block(table, rows, add, sums, args, row_args):
 
 
 def _sum_runs(table, runs, add, total, args, row_args):
+    """Return the pairwise sum of runs; `total` only determines its shape and type."""
+
     def sum_of(run):
         sums = np.zeros_like(total)
         for rows in run:
@@ -420,18 +430,28 @@ def _sum_runs(table, runs, add, total, args, row_args):
 
 
 def _sum_on_worker(add, shape, dtype, args, detached, span, X, read_args, row_args):
+    """Return the sum of some runs of a partition, for `sum_over`.
+
+    `read_args` are the row arguments of the table's own `read`, `row_args` those of `add`.
+    """
     table = detached.attach(X, read_args)
     runs = _runs(table)[0][slice(*span)]
     return _sum_runs(table, runs, add, np.zeros(shape, dtype), args, row_args)
 
 
 def _map_blocks(table, blocks, function, out, args, first=0):
+    """Write the values of a function of blocks to `out`, whose first entry is for row `first`."""
     for rows in blocks:
         out[rows.start - first : rows.stop - first] = function(table[rows], *args)
     return out
 
 
 def _map_on_worker(function, shape, dtype, args, detached, span, X, row_args, out):
+    """Return the values of some runs of a partition, for `map_over`.
+
+    Threads pass `out`, the partition's slice of the array of all rows. If it is None, the values
+    are returned in a new array, which starts at the first row of the runs.
+    """
     table = detached.attach(X, row_args)
     first = 0
     blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))

@@ -11,7 +11,7 @@ Before such a step, the values of a row must be computed by this module, or by
 - ``+ - * /``, square roots, comparisons, minima, maxima and truncation of NumPy, whose results
   IEEE 754 determines;
 - sums along the rows of C-ordered doubles. NumPy adds these pairwise, in an order that depends only
-on the number of columns. In other layouts it adds column by column unless there is a single
+  on the number of columns. In other layouts it adds column by column unless there is a single
   row, so sums of nine or more columns differ. `row_sums` therefore copies first;
 - compiled loops over rows, such as SciPy's sparse products, `cdist` and `scipy.special`;
 - NumPy's ``exp``, ``log`` and similar functions, only on contiguous arrays: for strided arrays,
@@ -81,8 +81,10 @@ def row_products(X, vectors):
 def row_combinations(X, vectors):
     """Return ``X @ vectors``: for each row, the sum of vectors times the row's values.
 
-    The vectors are added one after another, which is fast for few long vectors. `row_products`
-    would need a pass over the rows for each entry of a vector.
+    `DPPCA.inverse_transform` needs it instead of ``@``, with which a row of the result could depend
+    on the number of other rows (see the module). The vectors are added one after another, which is
+    fast for few long vectors. `row_products` would need a pass over the rows for each entry of a
+    vector.
 
     Parameters
     ----------

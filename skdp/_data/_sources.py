@@ -264,11 +264,27 @@ def meta_of_columns(meta, columns):
     return meta[selected], dtype
 
 
-def _matrix(columns, n_rows, dtypes, out=None):
-    """Return columns as one array; missing numbers are NaN, labels None, and dates NaT."""
+def matrix_of_columns(columns, n_rows, dtypes, out=None):
+    """Return the columns of a batch or partition of any source as one array.
+
+    Parameters
+    ----------
+    columns : list of columns of Arrow, polars or pandas, or of ndarray
+    n_rows : int
+    dtypes : list of numpy.dtype
+        Types that `read_as` derived from the declared types. Values never determine them.
+    out : ndarray of shape (n_rows, n_columns), default=None
+        Array to write to; None creates one.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        Of the `common_type`. Missing numbers are NaN, labels None, and dates NaT.
+    """
     matrix = out
     if out is None:
         matrix = np.empty((n_rows, len(columns)), common_type(dtypes))
+    # A warning about a value that overflows in a smaller type would reveal that it exists.
     with np.errstate(all="ignore"):
         for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
             if dtype.kind not in _frames.NUMBERS:
@@ -419,7 +435,8 @@ class Decoded(LazyArray):
                     in_place = None
                     if len(target) == n:
                         in_place = target
-                    batch = _matrix(_frames.columns_of(batch), n, self._dtypes, in_place)
+                    columns = _frames.columns_of(batch)
+                    batch = matrix_of_columns(columns, n, self._dtypes, in_place)
                     if in_place is None or n == n_rows:
                         # The batch is cached unless it is a slice of `out`, which also holds rows
                         # of other batches.
@@ -472,6 +489,7 @@ class TemporaryTable:
 
 
 def _remove_directory(directory, process):
+    """Remove a temporary directory if this is the process that created it."""
     # A forked process has a copy of the reference, but must not remove its parent's file.
     if os.getpid() == process:
         shutil.rmtree(directory, ignore_errors=True)
@@ -509,6 +527,7 @@ def _polars_parts(frame):
 
 
 def _array_parts(X):
+    """Return the `Parts` of a dask array that a user passed, or raise `ValueError`."""
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
     if any(np.isnan(length) for axis in X.chunks for length in axis):
@@ -548,6 +567,7 @@ def _compute_block(table, number):
 
 
 def _frame_parts(frame):
+    """Return the `Parts` of a dask frame, which is converted to a dask array first."""
     types = list(frame.dtypes)
     dtypes = read_as(list(frame.columns), types)
     # `read_as` chooses the types, because NumPy would choose types that cannot hold missing values.
@@ -559,4 +579,4 @@ def _frame_parts(frame):
 def _partition(declared, dtypes, partition):
     """Return a partition of a dask frame as an array, after a check of its types."""
     columns, _ = _frames.frame_columns(_frames.checked_partition(partition, declared))
-    return _matrix(columns, len(partition), dtypes)
+    return matrix_of_columns(columns, len(partition), dtypes)

@@ -13,7 +13,7 @@ from itertools import starmap
 import numpy as np
 
 from skdp._data._dask import RUN, DaskWorkers, Run
-from skdp._data._sources import Parts, Source, _matrix, common_type, read_as
+from skdp._data._sources import Parts, Source, common_type, matrix_of_columns, read_as
 from skdp._data._workers import Call, tree_sum
 
 ORDER_PROBLEM = "Spark chose where they stand, by values if what came before the checkpoint says so"
@@ -55,7 +55,7 @@ def spark_parts(frame):
 def _packed(dtypes, batches):
     """Yield Arrow batches of one cell each: the pickled array of a batch's rows."""
     for batch in batches:
-        rows = pickle.dumps(_matrix(batch.columns, len(batch), dtypes))
+        rows = pickle.dumps(matrix_of_columns(batch.columns, len(batch), dtypes))
         yield type(batch).from_pydict({"rows": [rows]})
 
 

@@ -188,6 +188,10 @@ class PrivateFit(PrivateRelease):
         super().__exit__(kind, error, traceback)
 
     def _check_callers(self):
+        """Raise or warn if a tool around the fit, or a refused copy, makes it unsafe.
+
+        Unlike the check of `PrivateRelease`, it covers what tools did to the estimator earlier.
+        """
         # The tools around an outer release were checked when that release began.
         if is_inside_release() or isinstance(self._accountant, Allowance):
             return
@@ -434,6 +438,11 @@ class PrivateFit(PrivateRelease):
         return self._public_charge
 
     def _make_charge(self, mechanism):
+        """Return the charge that `public_charge` caches; nothing is charged here.
+
+        It is a copy of the ledger's entry or, without an accountant, a new description of what
+        would have been charged. `PartialFit` adds the part of the rows to the latter.
+        """
         charge = self.ledger_entry
         if charge is None:
             cost = self.cost_of(mechanism)
@@ -451,6 +460,7 @@ class PrivateFit(PrivateRelease):
         return replace(charge, user="", purpose="", time="", sequence=0)
 
     def _forget(self):
+        """Remove the fitted attributes of a fit that failed; `PartialFit` restores earlier ones."""
         forget_fitted(self._estimator)
 
 

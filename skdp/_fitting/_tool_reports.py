@@ -1,4 +1,6 @@
-"""Step 3 of the check of callers: refuse an operation, or warn once per call of the outermost tool.
+"""Step 3 of the check in `_callers.py`: refuse an operation, or warn once.
+
+There is one warning per call of the outermost tool.
 
 A finding whose operation is refused always raises an error; others do if the ledger's setting is
 "raise". The state of the calls (`_call_states.py`) records the warnings that were given.
@@ -21,7 +23,7 @@ _warning_lock = threading.RLock()
 
 
 def report(operation, findings, stack, on_raw_data, price=""):
-    """Raise or warn about the findings of `judge`.
+    """Raise or warn about the findings of `judge`; the last step of `check_callers`.
 
     Parameters
     ----------
@@ -45,7 +47,8 @@ def report(operation, findings, stack, on_raw_data, price=""):
         raise ValueError(f"{text}. Nothing was computed or charged")
     raise_if_asked(text, on_raw_data, "computed or charged")
     if getattr(operation.estimator, "_was_reported", False):
-        # The process that sent the scorer to this worker has warned.
+        # The process that sent this estimator or scorer to a worker has warned; it sets the
+        # attribute when it pickles them.
         return
     more = ""
     if price:

@@ -1,8 +1,9 @@
 """Samplers of the rows for each step, which never depend on the data.
 
 Each class draws the batches of many steps at a time from a stream and yields them one by one, as
-sorted arrays of distinct row numbers (None for all rows). Its `rule` describes the sampling in
-words for statements.
+sorted arrays of distinct row numbers (None for all rows). Its `rule` describes the sampling for
+privacy statements, which name the privacy unit: "each row with probability 0.01, independently", or
+the same with "person".
 """
 
 import math
@@ -54,7 +55,7 @@ class PoissonBatches(FrozenValue):
 
     @property
     def rule(self):
-        """The sampling in words, for a unit."""
+        """Description of the sampling: a `UnitText`, with a text for rows and one for persons."""
         rate = f"with probability {self.rate:.4g}, independently"
 
         def rule_of(unit):
@@ -152,7 +153,7 @@ class FixedSizeBatches(FrozenValue):
 
     @property
     def rule(self):
-        """The sampling in words, for a unit."""
+        """Description of the sampling, a `UnitText`; see `PoissonBatches.rule`."""
         size = f"{self.size} of {self.n_rows}"
 
         def rule_of(unit):
@@ -231,7 +232,7 @@ class FullBatches(FrozenValue):
 
     @property
     def rule(self):
-        """The sampling in words, for a unit."""
+        """Description of the sampling, a `UnitText`; see `PoissonBatches.rule`."""
         return UnitText(_all_units)
 
     def draw(self, n_steps, stream):

@@ -65,6 +65,7 @@ def _ceil(fraction, to_fraction=Fraction):
 
 @lru_cache(maxsize=1024)
 def _rdp_at_quick_orders(event, relation, group_size):
+    """Return an event's Renyi divergences at `QUICK_ORDERS`, for `_quick_epsilon`."""
     costs = [rdp(event, o, relation=relation, group_size=group_size) for o in QUICK_ORDERS]
     return np.array(costs)
 
@@ -73,8 +74,11 @@ def _rdp_at_quick_orders(event, relation, group_size):
 def is_proved(event, epsilon, delta, relation):
     """Return True if a release is proved to be (epsilon, delta)-DP for one row.
 
-    A bound on delta and a bound on epsilon are separate proofs, because they are rounded up
-    independently.
+    One of two bounds is enough: that on delta at this epsilon, or that on epsilon at this delta.
+    They are rounded up independently, so either may succeed where the other fails.
+
+    The proof is for a single row, or a person if that is the unit. It does not cover a group of
+    `max_rows` rows: `LedgerConfig.holds_for_group` converts the claim for a group first.
     """
     # At delta = 0, a bound on delta may have underflowed to 0, so it proves nothing.
     if delta > 0.0 and get_delta(event, epsilon, relation=relation) <= delta:
@@ -122,6 +126,7 @@ class _Sum:
 
 @lru_cache(maxsize=1024)
 def _single_epsilon(event, delta, relation, group_size):
+    """Return the epsilon of an event alone, from a cache that all rules share."""
     return get_epsilon(event, delta, relation=relation, group_size=group_size)
 
 
@@ -363,7 +368,9 @@ class FixedSchedule(_PricedAtLimit):
     bound of the method on the events, and the bound on the (epsilon, delta) of the charges, by
     their sum or, for "advanced" and "auto", by advanced composition.
 
-    A total is a tuple of schedules; its cost is the largest cost of one of them.
+    A total is a tuple of schedules; its cost is the largest cost of one of them. It has several
+    schedules after charges for disjoint parts of the rows (`worst`): a changed row affects only one
+    of the parts (or two, if it may move), and which one costs most depends on the other charges.
     """
 
     zero = (_Schedule(Counter(), Counter()),)
@@ -388,7 +395,11 @@ class FixedSchedule(_PricedAtLimit):
         return (_Schedule(Counter(leaves(charge.event)), Counter([price])),)
 
     def add(self, *totals):
-        """Return the sum of totals."""
+        """Return the total of charges that affect the same rows.
+
+        Each total stands for the worst of its schedules. So the result has a schedule for every
+        combination of one schedule from each total, with the charges of all of them.
+        """
         if math.prod(map(len, totals)) > MAX_CHOICES:
             raise ValueError(
                 f"composition={self.config.composition!r} would compare more than {MAX_CHOICES} "
@@ -429,6 +440,7 @@ class FixedSchedule(_PricedAtLimit):
         return all(self._is_schedule_within(schedule, limit) for schedule in total)
 
     def _is_schedule_within(self, schedule, limit):
+        """Return True if one schedule is within the limit; quicker bounds are tried first."""
         epsilon, delta = limit
         is_sum_within = _sum_of_prices(schedule, delta) <= exact(epsilon)
         # Under "pld" an event without a loss distribution must be refused, regardless of its cost.

@@ -129,9 +129,23 @@ def has_mixture(event, size):
 def mixtures(event, size, relation):
     """Return a `Mixture` for each way in which a group of records can change.
 
-    Under replace-one, all records of the group have different values. Under add/remove, each table
-    has some records that the other table lacks; the two numbers add up to the size. The same change
-    applies to all events of a composition. The list contains both orders of each change.
+    With size 1, it also prices a single replaced record under Laplace noise. Under replace-one, all
+    records of the group have different values. Under add/remove, each table has some records that
+    the other table lacks; the two numbers add up to the size.
+
+    Parameters
+    ----------
+    event : PoissonSampled
+        Event for which `has_mixture` is True.
+    size : int
+    relation : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    tuple of Mixture
+        It contains both orders of the two tables. Its length and order depend only on `size` and
+        `relation`: the same change applies to all events of a composition, which therefore composes
+        the mixtures with the same index.
     """
     inner = event.event
     if isinstance(inner, ev.Gaussian):

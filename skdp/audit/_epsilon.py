@@ -580,23 +580,42 @@ class _Attack:
         self._fit(self._choosing, n_choosing)
         self._fit(self._judging, n_judging)
 
-    def _fit(self, seen, n):
+    def _fit(self, observations, n_target):
+        """Fit until there are `n_target` observations of each table; earlier ones count.
+
+        Parameters
+        ----------
+        observations : tuple of (list, list)
+            Output of `observe` for the fits to the table with the canary, and to the one without
+            it. New ones are appended.
+        n_target : int
+        """
         tables = self.tables
-        probe = take_rows(tables.X_in, np.array([len(tables.y_in) - 1, 0]))
-        # The number of a person's rows is not public: in the other table the person has one row.
+        # The number of a person's rows is not public: the row that replaces the canary in `X_out`
+        # is a person with one row.
         canary_rows = None
         if self._fitter.persons is not None:
             canary_rows = 1
-        order = _table_order(n - len(seen[0]))
+        probe = self._probe
+        order = _table_order(n_target - len(observations[0]))
         observe_table = delayed(self._fitter.observe)
         jobs = []
-        for is_other in order:
+        for is_out in order:
             job = observe_table(tables.X_in, tables.y_in, probe)
-            if is_other:
+            if is_out:
                 job = observe_table(tables.X_out, tables.y_out, probe, canary_rows=canary_rows)
             jobs.append(job)
-        for is_other, shown in zip(order, self._run(jobs, len(order)), strict=True):
-            seen[is_other].append(shown)
+        for is_out, observation in zip(order, self._run(jobs, len(order)), strict=True):
+            observations[is_out].append(observation)
+
+    @property
+    def _probe(self):
+        """Rows whose outputs are observed: the canary, which is the last of `X_in`, and the first.
+
+        Noise that shifts both outputs alike, as that of an intercept does, cancels in their
+        difference, which `observe` includes for outputs with several columns.
+        """
+        return take_rows(self.tables.X_in, np.array([len(self.tables.y_in) - 1, 0]))
 
     def choose(self):
         """Return the best test on the fits used to choose it, or None.
@@ -707,10 +726,14 @@ class _Attack:
         return _same_in_all(tables[0]) & _same_in_all(tables[1])
 
     def _other_fits(self):
-        """Return observations of fits to other tables with the size of the larger table."""
+        """Return observations of fits to further tables, all with the size of the larger table.
+
+        They show which numbers depend only on the number of rows. These tables are neither of the
+        two tables of the attack.
+        """
         if self._others is None:
             self._others = []
-            probe = take_rows(self.tables.X_in, np.array([len(self.tables.y_in) - 1, 0]))
+            probe = self._probe
             # A public number must not depend on how many rows a person has.
             other_rows = 1
             if self._fitter.persons is not None:

@@ -447,7 +447,7 @@ def _release_means_of_present(mechanism, X, source, low, high, persons=None):
     """Return the noisy means of the values that are not missing, within the bounds."""
     sums = np.zeros((2, X.shape[1]))
     args = (low, high, n_units(X, persons))
-    sum_over(Rows(X), _add_bound_weights, sums, *args, row_args=(row_weights_of(persons),))
+    sum_over(Rows(X), _add_weights_of_bounds, sums, *args, row_args=(row_weights_of(persons),))
     low_weights, high_weights = mechanism.release(sums, random_state=source)
     noise_std = mechanism.deviation(sums.size)
     counts = low_weights + high_weights
@@ -464,6 +464,7 @@ def _release_means_of_present(mechanism, X, source, low, high, persons=None):
 
 
 def _check_fill_value(fill_value):
+    """Raise `ValueError` if `fill_value` is not one present and finite value."""
     # Without this check, a dict of columns would be the value of every missing cell.
     is_collection = isinstance(fill_value, Mapping | Set)
     if is_collection or np.ndim(fill_value) != 0 or is_missing(fill_value):
@@ -484,11 +485,24 @@ def _statistics(values):
     return objects(values)
 
 
-def _add_bound_weights(sums, block, row_weights, low, high, n_rows):
+def _add_weights_of_bounds(sums, block, row_weights, low, high, n_all_units):
+    """Add the weights of the two bounds to `sums`, in place; missing values have no weight.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (2, n_columns)
+        Sums of the weights of `low` and of `high`; see `plan_means_of_present`.
+    block : ndarray of shape (n_block_rows, n_columns)
+    row_weights : ndarray of shape (n_block_rows,) or None
+        Weights of the rows of persons.
+    low, high : ndarray of shape (n_columns,)
+    n_all_units : int
+        Public number of rows, or of persons, in the table.
+    """
     present = ~np.isnan(block)
     if row_weights is None:
         row_weights = 1.0
     else:
         row_weights = row_weights[:, None]
-    weights = range_weights(block, low, high, n_rows, row_weights)
+    weights = range_weights(block, low, high, n_all_units, row_weights)
     sums += [(bound_weights * present).sum(axis=0) for bound_weights in weights]

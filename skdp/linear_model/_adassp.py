@@ -165,11 +165,20 @@ def plan_adassp(rows, shape, alpha):
 
 
 def _weighted_sensitivity(relation):
-    r"""Return the L2 sensitivity of the scaled statistics, for rows of norm 1.
+    r"""Return the L2 sensitivity of the statistics, divided by `AdaSSP._scales`.
 
-    Add/remove: :math:`\|zz^\top\|_F`, :math:`\|uz\|` and the change of the eigenvalue are at most
-    1. Replace-one: for rows at an angle of cosine t, the squared change of the first two is at most
-    :math:`w_A (2 - 2t^2) + w_b (2 + 2t)`.
+    The scales are such that rows may be assumed to have norm 1, and that the squared changes of A,
+    b and the eigenvalue are multiplied by the weights w in `SENSITIVITY_FRACTIONS`.
+
+    Add/remove: A changes by :math:`\|zz^\top\|_F = 1` and b by :math:`\|uz\| \le 1`, so the
+    eigenvalue changes by at most 1 (Weyl).
+
+    Replace-one: let t be the cosine of the angle between the two rows z and z'. A changes by
+    :math:`\|zz^\top - z'z'^\top\|_F^2 = 2 - 2t^2`. The change of b, :math:`\|uz - u'z'\|^2`, is
+    largest for targets u = 1 and u' = -1, where it is :math:`\|z + z'\|^2 = 2 + 2t`. The sum
+    :math:`w_A (2 - 2t^2) + w_b (2 + 2t)` has its maximum over t at :math:`t = w_b / (2 w_A)`, or at
+    1 if that is larger. The eigenvalue again changes by at most 1, which adds its weight.
+    Shorter rows change less; see ``docs/theory/guarantees.md``.
     """
     w_A, w_b, w_eigenvalue = SENSITIVITY_FRACTIONS
     if relation == "add_remove":
@@ -186,6 +195,7 @@ def _rounding(n_rows, n_features):
 
 
 def _add_statistics(total, block, targets):
+    """Add the statistics of a block: A to all rows of `total` but the last, b to the last one."""
     block.add_weighted_gram(np.ones(len(targets)), total[:-1])
     total[-1] += block.weighted_sum(block.equation_factors * targets)
 

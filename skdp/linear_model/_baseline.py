@@ -1,8 +1,14 @@
 r"""Baseline predictions: noisy class frequencies or a noisy mean, released before the weights.
 
-Weights are shrunk to the model that predicts the baseline, so a fit to uninformative data returns
-that model instead of noise. An accurate baseline needs a fraction of epsilon that decreases with
-the number of rows. The sensitivity and the fraction are derived in ``docs/theory/guarantees.md``.
+Linear models shrink their weights to the model that predicts the baseline, so a fit to
+uninformative data returns that model instead of noise. Additive models, forests and trees start
+from the same releases (`skdp/gam/_tasks.py`).
+
+A *score* is the output of a model before its link function: log-odds of classes, the logarithm of
+the mean of counts, or the mean of targets that are scaled to [-1, 1].
+
+An accurate baseline needs a fraction of epsilon that decreases with the number of rows. The
+sensitivity and the fraction are derived in ``docs/theory/guarantees.md``.
 """
 
 import math
@@ -62,7 +68,7 @@ class ClassBaseline(FrozenValue):
     n_rows : int
     class_weight : tuple of float
         Weights that multiply the noisy counts of the classes.
-    mechanism : LaplaceMechanism
+    mechanism : LaplaceMechanism, or in additive models also GaussianMechanism
         Mechanism that adds noise to the counts. If there are two classes, only one is counted,
         since the number of rows is public.
     max_abs_score : float
@@ -92,7 +98,10 @@ class ClassBaseline(FrozenValue):
         return self.mechanism.deviation(len(self.class_weight)) / (0.1875 * self.n_rows)
 
     def run(self, codes, source, persons=None):
-        """Return the score of the second of two classes, or the scores of all classes.
+        """Release class frequencies, and return the log-odds of the second class, or all scores.
+
+        With more than two classes, a score is the logarithm of a class frequency minus the mean of
+        these logarithms.
 
         Parameters
         ----------
@@ -132,7 +141,7 @@ class MeanBaseline(FrozenValue):
     Parameters
     ----------
     n_rows : int
-    mechanism : LaplaceMechanism
+    mechanism : LaplaceMechanism, or in additive models also GaussianMechanism
         Mechanism of the sum of targets in [-1, 1].
     high : float, default=None
         None for targets in [-1, 1]. Otherwise targets are counts in [0, high], and the score is a
@@ -175,7 +184,7 @@ class MeanBaseline(FrozenValue):
         return max(abs(math.log(0.5 * self.high * mean)) for mean in (self.min_mean, 2.0))
 
     def run(self, targets, source, persons=None):
-        """Return the score, which is the same for all rows.
+        """Release the mean of the targets, and return the score, which is the same for all rows.
 
         Parameters
         ----------
@@ -194,10 +203,12 @@ class MeanBaseline(FrozenValue):
         mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         if self.high is None:
             return float(np.clip(mean, -1.0, 1.0))
+        # The mean of the targets is in [-1, 1]. This inverts 2 t / high - 1 of `_add_targets`.
         return math.log(0.5 * self.high * float(np.clip(1.0 + mean, self.min_mean, 2.0)))
 
 
 def _add_targets(total, targets, row_weights, high, n_rows):
+    """Add the exact sum of a block's targets; counts are first scaled from [0, high] to [-1, 1]."""
     if high is not None:
         targets = 2.0 * (targets / high) - 1.0
     steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP) * TARGET_STEP

@@ -88,7 +88,7 @@ class BoundedScore(FrozenValue, ABC):
     well.
     """
 
-    # Methods of an estimator; the score needs one of them.
+    # Methods of an estimator; any one of them is enough for the score.
     methods: ClassVar[tuple[str, ...]] = ("predict",)
     # True if targets are class labels, False if they are numbers.
     of_labels = True
@@ -121,6 +121,7 @@ class BoundedScore(FrozenValue, ABC):
         Raises
         ------
         ValueError
+            If `check_methods` does, or if the score does not suit the label set.
         """
         self.check_methods(estimator, persons)
         if self.of_labels != (classes is not None):
@@ -138,7 +139,10 @@ class BoundedScore(FrozenValue, ABC):
             )
 
     def check_methods(self, estimator, persons=None):
-        """Raise `ValueError` if methods are missing, or persons are not supported.
+        """Raise `ValueError` if the estimator cannot be scored, whatever its labels are.
+
+        This is the part of `check` for callers that do not know the label set: a private scorer,
+        and the checks of a search before its candidates receive labels.
 
         Parameters
         ----------
@@ -150,6 +154,8 @@ class BoundedScore(FrozenValue, ABC):
         Raises
         ------
         ValueError
+            If the estimator has none of the score's `methods` (one is enough), or if the score does
+            not support persons.
         """
         if not any(hasattr(estimator, method) for method in self.methods):
             methods = " or ".join(self.methods)
@@ -288,6 +294,7 @@ class _MeanOverRows(BoundedScore):
         return self._bound
 
     def _score_of_mean(self, loss):
+        """Return the score from the mean of the row values: greater is better."""
         return -loss
 
 

@@ -46,7 +46,18 @@ NUMBERS = ("bins", "scaled")
 
 
 def _check_for_some_kinds(possible_kinds, bounds, categories, names):
-    """Raise `ValueError` if declarations are invalid for all possible kinds of columns."""
+    """Raise `ValueError` if declarations are invalid under every assumption about the columns.
+
+    The kinds are unknown before the fit, so a declaration is refused only if no table could make it
+    valid. The error is that of the first assumption.
+
+    Parameters
+    ----------
+    possible_kinds : list of list of str
+        Each assumption is one list, with the kind of every column.
+    bounds, categories, names
+        As in `declared_columns`.
+    """
     refusal = None
     for kinds in possible_kinds:
         try:
@@ -103,6 +114,9 @@ class VectorizerFit(ColumnsFit):
     def plan(self, *, sparse_output):
         """Return the plan of the fit."""
         if not any(self.budget_fractions.values()):
+            # The plan has the empty event of `NoRelease`, so nothing is charged and `run` draws no
+            # noise. Its mechanism is this object nevertheless, because `_check_rows` checks the
+            # rows by `plan.mechanism`.
             plan = plan_release(NoRelease(), self.run, sparse_output=sparse_output)
             return replace(plan, mechanism=self)
         if self.binned:
@@ -128,7 +142,20 @@ class VectorizerFit(ColumnsFit):
         )
 
     def run(self, table, source, persons=None):
-        """Return the kinds, the edges or categories, and the counts (or None) of all columns."""
+        """Release the undeclared domains and the noisy counts of all columns.
+
+        Both steps are private releases with noise from `source`: `_find_domains` of the bounds and
+        categories that are not declared, `_count_cells` of the counts, from which bins are made.
+        Nothing else is computed from the rows, so all results may be published.
+
+        Returns
+        -------
+        kinds : list of str
+        edges : ndarray of ndarray
+            Bin edges, bounds or categories of each column.
+        counts : ndarray of ndarray, or None
+            Noisy counts of the cells of each column; None if numbers are scaled.
+        """
         columns = self._find_domains(table, source, persons)
         counts = None
         edges = [np.asarray(column.domain) for column in columns]
@@ -367,16 +394,22 @@ class DPTableVectorizer(PlannedTransformer):
         return fit.plan(sparse_output=self._makes_sparse)
 
     def _check_declared(self, shape):
-        """Check `bounds` and `categories` for columns of unknown dtypes."""
+        """Raise `ValueError` if `bounds` or `categories` suit no table of this shape.
+
+        It takes the place of `declared_columns` where the dtypes are unknown. Declarations are
+        accepted if they are valid under at least one assumption about the kinds of the columns.
+        """
         names = shape.names
         if names is None:
             names = names_in(self.get_params(deep=False), shape.n_columns)
-        dates = list(kinds_of_bounds(self.bounds, names))
+        # Lists with the kind of every column: one for dates and one for durations, or none.
+        kinds_with_times = list(kinds_of_bounds(self.bounds, names))
         if not (is_auto(self.bounds) or isinstance(self.bounds, Mapping)):
-            # Bounds for all columns are not read for object columns, so they are checked as
-            # numbers.
-            _check_for_some_kinds([["number"] * shape.n_columns, *dates], self.bounds, None, names)
-        kinds = [["object"] * shape.n_columns, *dates]
+            # One range for all columns is ignored for object columns, which are categorical. With
+            # the kinds below, a wrong range would pass unchecked, so numeric columns are assumed.
+            numeric_kinds = [["number"] * shape.n_columns, *kinds_with_times]
+            _check_for_some_kinds(numeric_kinds, self.bounds, None, names)
+        kinds = [["object"] * shape.n_columns, *kinds_with_times]
         _check_for_some_kinds(kinds, self.bounds, self.categories, names)
 
     def _seeks(self):

@@ -47,6 +47,9 @@ CATEGORIES = "categories and their counts"
 def check_categories(categories, shape):
     """Return one array of declared categories per column.
 
+    It is for estimators that cannot find categories, such as randomized response, and refuses None
+    and "auto". Others use `category_lists`, which permits them.
+
     Parameters
     ----------
     categories : list, or dict of column to list
@@ -56,7 +59,9 @@ def check_categories(categories, shape):
     Raises
     ------
     ValueError
-        If `categories` has another form, or the labels of a column are not distinct.
+        If `categories` has another form or is a set, if a dict lacks a column or has a key that is
+        not a column, if the number of lists is not that of the columns, or if `categories_array`
+        refuses the labels of a column: there are none, or one is missing, repeated or not hashable.
     """
     # A set is ordered differently in each process.
     if isinstance(categories, set | frozenset) or not _has_items(categories):
@@ -102,7 +107,7 @@ def category_lists(categories, shape):
     Raises
     ------
     ValueError
-        If `categories` has another form, or the labels of a column are not distinct.
+        As in `check_categories`, except for None and "auto".
     """
     if finds_all(categories):
         return [None] * shape.n_columns
@@ -265,6 +270,7 @@ class MixedCategories(FrozenValue):
         return categories, counts
 
     def _declared_counts(self, table, declared, persons):
+        """Return the exact counts of the categories of each column in `declared`."""
         lists = [self.categories[j] for j in declared]
         others = [position_of(self.other, labels) for labels in lists]
         if persons is None:
@@ -437,6 +443,7 @@ def is_per_column(categories):
 
 
 def _has_items(value):
+    """Return True for a list or another container of labels, False for text and scalars."""
     is_text = isinstance(value, str | bytes)
     return hasattr(value, "__len__") and not is_text and getattr(value, "shape", None) != ()
 
@@ -651,6 +658,7 @@ def _all_counts(columns, persons):
 
 
 def _person_counts(labels, codes, persons):
+    """Return the labels that count for at least one person, and their numbers of persons."""
     counts = units_of_labels(codes, len(labels), persons)
     # Only one of a person's values is counted, so the others must not be candidates for release.
     counted = np.flatnonzero(counts)
@@ -658,20 +666,24 @@ def _person_counts(labels, codes, persons):
 
 
 def _map_columns(function, columns):
+    """Return a function of each column of a block, for `gather_over`."""
     return [function(values) for values in columns]
 
 
 def _merge_columns(merge, partitions):
+    """Merge the results of `_map_columns` column by column, for `gather_over`."""
     return [merge(column_parts) for column_parts in zip(*partitions, strict=True)]
 
 
 def _add_counts(partitions):
+    """Merge the results of `_value_counts` for one column."""
     labels, indices = _merge_labels(partitions)
     counts = np.concatenate([counts for _, counts in partitions])
     return labels, np.bincount(np.concatenate(indices), counts, len(labels)).astype(np.int64)
 
 
 def _concatenate_codes(partitions):
+    """Merge the results of `_encode` for one column, with one list of labels for all rows."""
     labels, indices = _merge_labels(partitions)
     codes = []
     for (_, partition_codes), label_indices in zip(partitions, indices, strict=True):
@@ -696,10 +708,12 @@ def _merge_labels(partitions):
 
 
 def _sort_key(label):
+    """Return a key that sorts numbers before text, which Python cannot compare."""
     return isinstance(label, str), label
 
 
 def _value_counts(values):
+    """Return the values of a block that can be categories, and their numbers of rows."""
     labels, codes = _encode(values)
     return labels, units_of_labels(codes, len(labels), None)
 

@@ -16,7 +16,7 @@ from skdp.stats._profile_columns import (
     critical_value,
     profile_column,
 )
-from skdp.stats._profile_document import profile_html, profile_sections
+from skdp.stats._profile_document import profile_html, profile_section
 from skdp.utils._documents import PrintedDocument, Section, html_fragment
 from skdp.utils._validation import check_choice
 
@@ -124,7 +124,7 @@ class TableProfile(PrintedDocument):
         -------
         Section
         """
-        return profile_sections(self)
+        return profile_section(self)
 
     def _repr_html_(self):
         return html_fragment(profile_html(self))

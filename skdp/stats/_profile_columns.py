@@ -17,7 +17,8 @@ ALPHA = 0.05
 # at least this many standard deviations of its noise.
 MIN_BIN_STDS = 8.0
 MIN_BIN_LEVEL = 3
-# Number of microseconds in a day; dates and durations are stored in microseconds.
+# Microseconds per day. Cells of dates and durations are computed in days, and profiles show
+# `numpy.datetime64` and `numpy.timedelta64` values in microseconds.
 DAY = 86_400e6
 
 
@@ -73,7 +74,8 @@ class NumericProfile(FrozenValue):
     """Released description of a column of numbers, dates or durations.
 
     Values describe the raw rows, clipped to the bounds, with noise. Standard errors measure the
-    noise.
+    noise; that of the mean also contains the unknown positions of values within their cells.
+    Numbers that are whole are integers.
 
     Parameters
     ----------
@@ -88,9 +90,9 @@ class NumericProfile(FrozenValue):
         Fraction of missing values.
     missing_std : float
         Its standard error.
-    mean : float, numpy.datetime64 or numpy.timedelta64
+    mean : float, int, numpy.datetime64 or numpy.timedelta64
     mean_std : float or numpy.timedelta64
-        Standard error of the mean.
+        Standard error of the mean: noise, and the widths of the cells.
     std : float or numpy.timedelta64
         Standard deviation of the values.
     quantiles : dict of float to value
@@ -207,6 +209,10 @@ def profile_column(name, released, n_units, *, is_gaussian):
 
 
 def _categorical_profile(name, released, n_units, is_gaussian):
+    """Return the profile of a categorical column, for `profile_column`.
+
+    The last two counts are those of other and of missing values.
+    """
     counts = released.counts[:-2]
     order = np.argsort(-counts, kind="stable")
     counts = counts[order]
@@ -227,6 +233,10 @@ def _categorical_profile(name, released, n_units, is_gaussian):
 
 
 def _numeric_profile(name, released, n_units, is_gaussian):
+    """Return the profile of a column of numbers, dates or durations, for `profile_column`.
+
+    Moments are those of the centers of the cells, weighted by the noisy counts.
+    """
     tree = released.tree
     kind = released.column.kind
     low, high = released.column.domain
@@ -235,8 +245,8 @@ def _numeric_profile(name, released, n_units, is_gaussian):
     total = max(float(tree.counts.sum()), 1.0)
     mean = float(centers.dot(tree.counts)) / total
     variance = float(((centers - mean) ** 2).dot(tree.counts)) / total
-    # All values in a cell may be at one end, so their mean may be off by up to half the cell's
-    # width.
+    # The position of a value within its cell is unknown. If it is uniform, its variance is a
+    # twelfth of the squared width of the cell (docs/theory/describe.md).
     resolution = math.sqrt(float(((ends - starts) ** 2).dot(tree.counts)) / total / 12.0)
     noise = tree.mean_std(centers, mean)
     z = critical_value(1, is_gaussian=is_gaussian)
@@ -254,6 +264,8 @@ def _numeric_profile(name, released, n_units, is_gaussian):
         bounds=(_value(low, kind), _value(high, kind)),
         is_declared=released.is_declared,
         missing=tree.n_missing / n_units,
+        # The missing values are the public number of units minus the noisy total, so both have the
+        # same standard error.
         missing_std=tree.total_std / n_units,
         mean=_value(mean, kind),
         mean_std=_length(math.hypot(noise, resolution), kind),
@@ -303,7 +315,11 @@ def _values(numbers, kind):
 
 
 def _value(number, kind):
-    """Return a number converted to the type of a column; whole numbers become integers."""
+    """Return a number converted to the type of a column.
+
+    A whole number becomes an integer, so that a column of integers has the bounds 17 and 90, not
+    17.0 and 90.0. Beyond 2**53, all doubles are whole, which says nothing about the column.
+    """
     if kind == "number":
         number = float(number)
         if number.is_integer() and abs(number) < 2.0**53:

@@ -21,8 +21,8 @@ DAY = np.timedelta64(1, "D")
 QUANTILE_NAMES = {0.05: "5 %", 0.25: "25 %", 0.5: "50 %", 0.75: "75 %", 0.95: "95 %"}
 
 
-def profile_sections(profile):
-    """Return the section of a profile: its tables, and remarks on the effects of the noise."""
+def profile_section(profile):
+    """Return the section of a `TableProfile`: its tables, and remarks on the noise."""
     n_rows = f"{profile.n_rows:,.0f}"
     if profile.unit == "person":
         low, high = profile.n_rows_interval
@@ -47,7 +47,8 @@ def profile_sections(profile):
 
 
 def profile_html(profile):
-    """Return the HTML of a profile: its heading, small pictures of the columns, and its tables."""
+    """Return the HTML of a `TableProfile`: its heading, pictures of columns, and its tables."""
+    # The printed section is taken apart, because the pictures are between its heading and tables.
     section = profile.section()
     figures = "".join(_small_picture(column) for column in profile.columns.values())
     return (
@@ -236,6 +237,7 @@ def _quantile(column, value, interval):
 
 
 def _error_text(error, column):
+    """Return a standard error in the unit of a column."""
     if column.kind == "number":
         return _rounded_error(error)
     return f"{_rounded_error(error)} d"
@@ -280,6 +282,7 @@ def _percent(fraction, error):
 
 
 def _percent_with_error(fraction, error):
+    """Return a fraction and its standard error in percent."""
     return f"{_percent(fraction, error)} ± {100.0 * error:.1g}"
 
 

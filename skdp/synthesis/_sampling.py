@@ -45,7 +45,7 @@ class RowDrawer(FrozenValue):
         n_rows : int
         rng : RandomState
         where : callable, default=None
-            Function of a table that returns a boolean for each row.
+            Function of a table, in the container of the fit, that returns a boolean for each row.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class RowDrawer(FrozenValue):
         n_next = n_rows
         while n_accepted < n_rows:
             columns = self._draw_columns(n_next, rng)
-            is_accepted = self._accepts(columns, n_next, where)
+            is_accepted = self._meets_constraints(columns, n_next, where)
             n_drawn += n_next
             n_accepted += int(is_accepted.sum())
             accepted.append([values[is_accepted] for values in columns])
@@ -104,8 +104,12 @@ class RowDrawer(FrozenValue):
             columns[j] = copied.values(columns[copied.source])
         return columns
 
-    def _accepts(self, columns, n_rows, where):
-        """Return for each row whether it meets the constraints."""
+    def _meets_constraints(self, columns, n_rows, where):
+        """Return a mask of the rows without forbidden pairs for which `where` is true.
+
+        `columns` are arrays of values. `where` receives the table that is built from them, in the
+        container of the fit.
+        """
         is_accepted = np.ones(n_rows, dtype=bool)
         for pairs in self.forbidden:
             first, second = pairs.columns

@@ -179,7 +179,13 @@ def check_not_pairs(bounds, n_features):
 
 
 def broadcast_bounds(bounds, n_features):
-    """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
+    """Return (low, high), two finite float64 arrays of length `n_features` with low <= high.
+
+    For clips, sums and sensitivities, whose range may be a single point. Callers that divide by
+    high - low need `check_bounds`, which also requires low < high.
+
+    The arrays are read-only views, possibly of the caller's arrays.
+    """
     check_has_order(bounds, "bounds")
     check_not_pairs(bounds, n_features)
     try:
@@ -226,6 +232,9 @@ def check_resolved(low, high, name):
 
 def check_bounds(bounds, n_features, name="bounds", *, is_resolved=True):
     """Return (low, high), two float64 arrays of length `n_features` with low < high.
+
+    For callers that divide by high - low; `broadcast_bounds` also accepts low = high. The arrays
+    are read-only views, as there.
 
     Parameters
     ----------
@@ -314,6 +323,7 @@ def public_inputs(estimator, *names):
 
 
 def _declares_nothing(value):
+    """Return True if a parameter, or each entry of a dict of columns, is None or "auto"."""
     if isinstance(value, Mapping):
         return all(entry is None or is_auto(entry) for entry in value.values())
     return value is None or is_auto(value)

@@ -605,7 +605,7 @@ MUTATIONS = [
     Mutation(
         "source-types-by-values",
         "_data._sources",
-        "_matrix",
+        "matrix_of_columns",
         rules.put_for(
             "np.empty((n_rows, len(columns)), common_type(dtypes))",
             "np.empty((n_rows, len(columns)), np.result_type(*map(np.asarray, columns)))",
