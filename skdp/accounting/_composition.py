@@ -397,8 +397,9 @@ class FixedSchedule(_PricedAtLimit):
     def add(self, *totals):
         """Return the total of charges that affect the same rows.
 
-        Each total stands for the worst of its schedules. So the result has a schedule for every
-        combination of one schedule from each total, with the charges of all of them.
+        The cost of a total is that of its worst schedule, which is unknown until all charges are
+        added. So the result is not one sum: it has a schedule for every combination of one schedule
+        from each total.
         """
         if math.prod(map(len, totals)) > MAX_CHOICES:
             raise ValueError(

@@ -139,7 +139,7 @@ class BoundedScore(FrozenValue, ABC):
             )
 
     def check_methods(self, estimator, persons=None):
-        """Raise `ValueError` if the estimator cannot be scored, whatever its labels are.
+        """Raise `ValueError` if the estimator cannot be scored with any labels.
 
         This is the part of `check` for callers that do not know the label set: a private scorer,
         and the checks of a search before its candidates receive labels.
