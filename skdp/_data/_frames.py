@@ -582,6 +582,7 @@ def objects(values):
 
 
 def _pandas_values(column):
+    """Return the `column_values` of a column with a type of pandas, also of Arrow within pandas."""
     from pandas import Series
 
     column, dtype = Series(column), column.dtype
@@ -605,6 +606,7 @@ def _pandas_values(column):
 
 
 def _polars_values(column):
+    """Return the `column_values` of a column of polars."""
     dtype = column.dtype
     numeric = dtype.is_numeric() or str(dtype) == "Boolean"
     # NumPy has no 128-bit integers.
@@ -615,6 +617,7 @@ def _polars_values(column):
 
 
 def _arrow_values(column):
+    """Return the `column_values` of an array of Arrow."""
     kind = str(column.type)
     numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
     is_time = kind.startswith(("timestamp", "duration", "date")) and "tz=" not in kind

@@ -177,6 +177,7 @@ class Rows:
         return self._changed(X=X, row_args=row_args, offsets=(0, n_rows))
 
     def _changed(self, **attributes):
+        """Return a copy with other values of some attributes."""
         rows = copy(self)
         vars(rows).update(attributes)
         return rows

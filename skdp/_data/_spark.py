@@ -66,6 +66,7 @@ def _block(dtype, width, packed):
 
 
 def _refused():
+    """Raise `ValueError` instead of opening a partition, which only executors read."""
     raise ValueError(
         "the rows of a Spark DataFrame are not read in this process: write it to Parquet instead"
     )
@@ -121,6 +122,7 @@ class SparkWorkers(DaskWorkers):
         return partial(SparkWorkers, self._array.map(function))
 
     def _with_part(self, at, call):
+        """Return a call with its partition's values in place of the references to them."""
         return replace(call, row_args=self._part(at, call.row_args, call.number))
 
     def _keep(self, at, reference):

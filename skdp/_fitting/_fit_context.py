@@ -188,9 +188,10 @@ class PrivateFit(PrivateRelease):
         super().__exit__(kind, error, traceback)
 
     def _check_callers(self):
-        """Raise or warn if a tool around the fit, or a refused copy, makes it unsafe.
+        """Raise or warn if a tool around the fit computes on raw rows; before the charge.
 
-        Unlike the check of `PrivateRelease`, it covers what tools did to the estimator earlier.
+        Unlike the check of `PrivateRelease`, it also refuses an estimator that was refused before,
+        when a tool sent it to a worker.
         """
         # The tools around an outer release were checked when that release began.
         if is_inside_release() or isinstance(self._accountant, Allowance):

@@ -206,6 +206,7 @@ def _random_subsets(n_rows, size, n_steps, stream):
 
 
 def _all_units(unit):
+    """Return the rule of `FullBatches` for a unit."""
     return f"all {unit}s"
 
 

@@ -242,6 +242,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     @property
     def _fill(self):
+        """The value for columns without a statistic: `fill_value`, or 0."""
         if self.fill_value is None:
             return 0
         return self.fill_value
@@ -391,6 +392,7 @@ class DPSimpleImputer(PlannedTransformer):
         return all(isinstance(replacement, Real) for replacement in replacements)
 
     def _read(self, X, reset=True):
+        """Return the table as the strategy reads it: numbers, or columns that may have labels."""
         if self.strategy in ("mean", "median"):
             return read_table(self, X, reset=reset, allow_nan=True)
         # The dtype of the output must not depend on the values in single rows of a list.

@@ -170,14 +170,14 @@ def _weighted_sensitivity(relation):
     The scales are such that rows may be assumed to have norm 1, and that the squared changes of A,
     b and the eigenvalue are multiplied by the weights w in `SENSITIVITY_FRACTIONS`.
 
-    Add/remove: A changes by :math:`\|zz^\top\|_F = 1` and b by :math:`\|uz\| \le 1`, so the
-    eigenvalue changes by at most 1 (Weyl).
+    Add/remove: A changes by :math:`\|zz^\top\|_F = 1`, its smallest eigenvalue therefore by at most
+    1 (Weyl), and b by :math:`\|uz\| \le 1`.
 
-    Replace-one: let t be the cosine of the angle between the two rows z and z'. A changes by
-    :math:`\|zz^\top - z'z'^\top\|_F^2 = 2 - 2t^2`. The change of b, :math:`\|uz - u'z'\|^2`, is
-    largest for targets u = 1 and u' = -1, where it is :math:`\|z + z'\|^2 = 2 + 2t`. The sum
-    :math:`w_A (2 - 2t^2) + w_b (2 + 2t)` has its maximum over t at :math:`t = w_b / (2 w_A)`, or at
-    1 if that is larger. The eigenvalue again changes by at most 1, which adds its weight.
+    Replace-one: let t be the cosine of the angle between the two rows z and z'. The squared change
+    of A is :math:`\|zz^\top - z'z'^\top\|_F^2 = 2 - 2t^2`. That of b, :math:`\|uz - u'z'\|^2`, is
+    largest for targets u = 1 and u' = -1, where it is :math:`\|z + z'\|^2 = 2 + 2t`. The weighted
+    sum :math:`w_A (2 - 2t^2) + w_b (2 + 2t)` has its maximum over t at :math:`t = w_b / (2 w_A)`,
+    or at 1 if that is larger. The eigenvalue again changes by at most 1, which adds its weight.
     Shorter rows change less; see ``docs/theory/guarantees.md``.
     """
     w_A, w_b, w_eigenvalue = SENSITIVITY_FRACTIONS

@@ -365,6 +365,7 @@ class _ClassCounts:
         return replace(self, class_counts=released)
 
     def _check_known(self):
+        """Raise `ValueError` if the class counts, and therefore the sensitivity, are unknown."""
         if self.needs_denominators:
             raise ValueError(
                 f"the score {self.name!r} has no known sensitivity without class counts: pass "
@@ -433,6 +434,7 @@ def _sorted_pair(class_counts, name):
 
 
 def _check_two_classes(classes, name):
+    """Raise `ValueError` unless there are two classes, for scores that have a positive class."""
     if len(classes) != 2:
         raise ValueError(f"the score {name!r} needs two classes, got {len(classes)}")
 
