@@ -132,7 +132,11 @@ def number_type_of(dtype):
 
 
 def listed_number_type_of(dtype):
-    """Return `number_type_of` a type, or of the values that a categorical type lists."""
+    """Return `number_type_of` a type, or of the values that a categorical type lists.
+
+    Checks of labels need it, because the labels of a categorical column are the listed values.
+    `number_type_of` is for columns that contain numbers themselves.
+    """
     arrow_type = getattr(dtype, "pyarrow_dtype", dtype)
     if hasattr(arrow_type, "value_type"):
         dtype = arrow_type.value_type
@@ -387,7 +391,10 @@ def frame_blocks(frame):
 
 
 def columns_in_blocks(blocks):
-    """Return the columns of a frame's blocks, as in `frame_columns`."""
+    """Return the columns of a frame's blocks, as in `frame_columns`.
+
+    Callers that also use the blocks call it instead of `frame_columns`, to read them only once.
+    """
     n_columns = sum(len(block.columns) for block in blocks)
     columns = [None] * n_columns
     numeric = [False] * n_columns

@@ -48,7 +48,7 @@ def exact(number):
 
 
 def _floor(fraction):
-    """Return a float whose shortest decimal text is at most the fraction."""
+    """Return a float whose shortest decimal text is at most the fraction: a remaining budget."""
     value = float(fraction)
     if exact(value) > fraction:
         return math.nextafter(value, 0.0)
@@ -56,7 +56,11 @@ def _floor(fraction):
 
 
 def _ceil(fraction, to_fraction=Fraction):
-    """Return a float that is at least the fraction; `to_fraction` interprets the float."""
+    """Return a float that is at least the fraction: a cost.
+
+    `to_fraction` determines how the float is read: as its exact value, or by `exact` as its
+    shortest decimal text, which users see.
+    """
     value = float(fraction)
     if to_fraction(value) < fraction:
         return math.nextafter(value, math.inf)

@@ -703,7 +703,8 @@ class _Attack:
     def _private_numbers(self):
         """Return the private numbers in the fits for choice and evaluation, and their descriptions.
 
-        Numbers that depend only on the number of rows are public, and are left out.
+        Numbers that depend only on the number of rows are public, and are left out. They are found
+        by `_other_fits` only if a number is constant within each of two tables of different sizes.
         """
         groups = [*self._choosing, *self._judging]
         values, names = as_matrix([shown for group in groups for shown in group])

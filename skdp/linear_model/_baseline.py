@@ -118,11 +118,15 @@ class ClassBaseline(FrozenValue):
         return self.limited(self.release(codes, source, persons))
 
     def limited(self, scores):
-        """Return scores scaled down to a magnitude of at most `max_abs_score`."""
+        """Return scores scaled down to a magnitude of at most `max_abs_score`; post-processing."""
         return scores / max(1.0, np.abs(scores).max() / self.max_abs_score)
 
     def release(self, codes, source, persons=None):
-        """Return the scores as `run`, of any magnitude."""
+        """Release class frequencies, and return the scores before `limited`.
+
+        Linear models call it instead of `run`, because scores of any magnitude also give the
+        frequency of a rare class.
+        """
         n_classes = len(self.class_weight)
         counts = release_counts(
             codes, n_classes, self.n_rows, self.mechanism, source, row_weights_of(persons)

@@ -535,7 +535,7 @@ class DPTableVectorizer(PlannedTransformer):
 
 
 def _parts_of(kind, edges, groups):
-    """Return the names of one column's features in all its resolutions."""
+    """Return the names of one column's features in all its resolutions, before and after a fit."""
     parts = []
     for k, group in enumerate(groups):
         if kind == "label":
