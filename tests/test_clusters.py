@@ -845,6 +845,8 @@ def test_what_is_sent_of_rows_is_listed(table):
         "norm",
         "center",
         "column_factors",
+        "whitening",
+        "_weights_are_known",
         "_clip",
         "_indices",
     }

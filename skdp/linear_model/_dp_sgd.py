@@ -281,13 +281,12 @@ class PrivateSGDModel(PrivateLinearModel):
             rows = rows.with_releases_of(planned.rows)
         problem = rows.sgd_problem(shape, loss_spec)
         settings = automatic_settings(problem, requested)
-        whitened = None
-        if planned is None and self._whitens_rows(requested):
-            whitened = reserve_for_whitening(rows, shape, loss_spec, settings)
         is_centered = planned is None and self._centers_rows(requested, loss_spec)
+        whitened = None
+        if planned is None and not is_centered and self._whitens_rows(requested):
+            whitened = reserve_for_whitening(rows, shape, loss_spec, settings)
         if whitened is not None:
             rows, problem, settings = whitened
-            is_centered = False
         if is_centered and settings.sampling == "full":
             rows = reserve_for_center(rows, shape)
             problem = rows.sgd_problem(shape, loss_spec)

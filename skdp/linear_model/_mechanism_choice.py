@@ -113,7 +113,7 @@ def choose_mechanism(
     gradient = _candidate("gradient", C, rows, shape, loss_spec, with_hessian)
     margin = MIN_IMPROVEMENT[alternative] * shape.n_rows
     loss_factor = 1.0
-    if gradient.rows.center is not None or gradient.rows.whitening is not None:
+    if gradient.rows.center is not None:
         margin = MIN_IMPROVEMENT_OF_CENTERED * shape.n_rows
         loss_factor = CENTERED_LOSS_FACTOR
     if isinstance(class_weight, BalancedWeights):
@@ -156,7 +156,8 @@ def descent_candidate(
     is_centered : bool, default=False
         Whether rows may be centered; see `reserve_for_center`.
     is_whitened : bool, default=True
-        Whether rows may be whitened if all settings are automatic; see `reserve_for_whitening`.
+        Whether rows may be whitened if they may not be centered and all settings are automatic;
+        see `reserve_for_whitening`.
     planned : WeightsFit, default=None
         See `choose_mechanism`.
 
@@ -174,14 +175,13 @@ def descent_candidate(
     # Rows are centered only for a single output. With several outputs, centering weakened the
     # shrinkage of weights fitted to uninformative rows.
     whitened = None
-    if is_whitened and planned is None and requested == NESTEROV:
+    if is_whitened and not is_centered and planned is None and requested == NESTEROV:
         replaced = settings
         if min_alpha > settings.alpha:
             replaced = automatic_settings(problem, replace(requested, alpha=min_alpha))
         whitened = reserve_for_whitening(rows, shape, loss_spec, replaced, min_alpha)
     if whitened is not None:
         rows, problem, settings = whitened
-        is_centered = False
         min_alpha = 0.0
     has_one_output = loss_spec.loss.weights_shape == ()
     if is_centered and has_one_output and settings.sampling == "full":
