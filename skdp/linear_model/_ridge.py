@@ -88,8 +88,8 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             weights = plan_adassp(rows, shape, alpha)
             weights_norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
             excess_loss = weights.expected_excess(problem, weights_norm)
-            # Sufficient statistics take a sixth of the time of whitened gradients. Where there is so
-            # little noise that they are better than gradients of rows that are not whitened,
+            # Sufficient statistics take a sixth of the time of whitened gradients. Where there is
+            # so little noise that they are better than gradients of rows that are not whitened,
             # whitening hardly decreases the loss.
             compared = descent_candidate(
                 rows_with_baseline, shape, LOSS_SPEC, min_alpha=min_alpha, is_whitened=False
