@@ -13,7 +13,7 @@ from skdp._data._dyadic import CELLS as DYADIC_CELLS
 from skdp._data._frames import column_values, in_memory, take_rows
 from skdp._data._kinds import read_kinds
 from skdp._data._labels import category_codes, id_codes
-from skdp._data._parts import Rows, max_additions, read_block, sum_over
+from skdp._data._parts import Rows, is_sent, max_additions, read_block, sum_over
 from skdp._data._persons import read_persons
 from skdp._data._row_wise import row_norms
 from skdp._data._sources import Decoded
@@ -164,6 +164,7 @@ __all__ = [
     "grow_tree",
     "id_codes",
     "in_memory",
+    "is_sent",
     "joint_design",
     "leaves",
     "loss_gradient",

@@ -25,7 +25,7 @@ from skdp.linear_model import _whitening
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
-from tests._private import read_persons
+from tests._private import is_sent, read_persons
 
 N, D = 4000, 6
 MAKERS = {
@@ -310,15 +310,37 @@ def test_sparse_rows_give_the_same_model(name, data_norm):
     np.testing.assert_allclose(fits[0].intercept_, fits[1].intercept_, rtol=1e-5)
 
 
-def test_processes_compute_the_same_model():
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_processes_compute_the_same_model(unit, monkeypatch, tmp_path):
     """The weights of long rows are those of one process, where rows are sent with each sum."""
+    # Only chunks in files are read by processes, and only tables of this many values.
+    monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
+    sent = []
+
+    def recorded(sums):
+        sent.append(is_sent(sums))
+        return sent[-1]
+
+    monkeypatch.setattr("skdp._optim._clipped_sums.is_sent", recorded)
     X, score = make_table()
     X[::7] *= 5.0
+    paths = [tmp_path / "first.npy", tmp_path / "second.npy"]
+    for path, part in zip(paths, (X[:1500], X[1500:]), strict=True):
+        np.save(path, part)
+    groups = None
+    if unit == "person":
+        groups = np.arange(N)
+        # One person has 500 rows, in both files.
+        groups[1250:1750] = 1250
     fits = []
     for settings in ({"n_jobs": 1}, {"n_jobs": 2, "backend": "loky"}):
+        sent.clear()
+        accountant = PrivacyAccountant(4.0, 1e-6, unit=unit)
         with parallel_config(**settings):
-            model = MAKERS["ridge"](epsilon=4.0, random_state=0)
-            fits.append(model.fit(ChunkedArray([X[:1500], X[1500:]]), targets("ridge", score)))
+            model = MAKERS["ridge"](epsilon=4.0, random_state=0, accountant=accountant)
+            table = ChunkedArray(paths)
+            fits.append(model.fit(table, targets("ridge", score), groups=groups))
+        assert set(sent) == {settings["n_jobs"] == 2}
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
 
 
