@@ -5,6 +5,7 @@ loss or on the rows; bounds determine only the settings.
 """
 
 import math
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +28,8 @@ RESPONSE_BLOCK = 256
 # margin for conversions to another unit, which add at most 2**44 steps, an eighth of the largest
 # Gaussian scale.
 SCALE_FRACTION = 0.85
+# Largest regularization strength in the data's units.
+MAX_STRENGTH = sys.float_info.max
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,19 +161,25 @@ class ClippedDescent(PrivateSolver):
         report_progress = progress_callback(
             scaled.sgd.n_steps, scaled.settings.max_iter, scaled.sgd.spent_after
         )
+
+        def strength_in_data_units(strength):
+            # An infinite strength times a weight of 0 would be NaN.
+            return min(unit**2 * strength, MAX_STRENGTH)
+
         l2_reg_matrix = None
         if rows.whitening is not None and self.settings.alpha_of_columns > 0.0:
             transform = rows.whitening.transform
-            l2_reg_matrix = unit**2 * self.settings.alpha_of_columns * (transform.T @ transform)
+            alpha_of_columns = strength_in_data_units(self.settings.alpha_of_columns)
+            l2_reg_matrix = alpha_of_columns * (transform.T @ transform)
         weights = run_sgd(
             scaled.sgd,
             sums,
             scaled.update,
             start / unit,
-            unit**2 * self.settings.alpha,
+            strength_in_data_units(self.settings.alpha),
             source,
             after_step=report_progress,
-            intercept_l2_reg=unit**2 * self.settings.intercept_l2_reg,
+            intercept_l2_reg=strength_in_data_units(self.settings.intercept_l2_reg),
             shrinkage=scaled.shrinkage,
             l2_reg_matrix=l2_reg_matrix,
         )

@@ -353,3 +353,16 @@ def test_rows_longer_than_the_bound_do_not_make_steps_diverge(name):
     assert model.score(longest, y) > 0.9 * MAKERS[name](
         epsilon=4.0, random_state=0, data_norm=10.0
     ).fit(longest, y).score(longest, y)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 50.0])
+@pytest.mark.parametrize("strength", [1e200, 1e300])
+@pytest.mark.parametrize("name", ["ridge", "logistic"])
+def test_a_strong_penalty_on_long_rows_gives_finite_weights(name, strength, epsilon):
+    """Also where the penalty, in the units of rows with a released norm, is infinite."""
+    X = np.random.default_rng(0).choice([-1e300, 1e300], size=(100, D))
+    params = {"alpha": strength} if name == "ridge" else {"C": 1.0 / strength}
+    model = MAKERS[name](epsilon=epsilon, data_norm="auto", random_state=0, **params)
+    model.fit(X, targets(name, X[:, 0]))
+    np.testing.assert_array_less(np.abs(model.coef_), 1e-20)
+    assert np.isfinite(model.intercept_).all()
