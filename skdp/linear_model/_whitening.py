@@ -2,7 +2,7 @@ r"""The noisy second moment of the rows of a linear model, by which gradients ar
 
 With little noise, the number of steps of noisy gradients depends on the condition of the loss: a
 direction in which rows hardly vary needs many steps. A released second moment makes the curvature
-about equal in all directions, so that a few dozen steps are enough, however many rows there are.
+about equal in all directions, so that a few dozen steps are enough for any number of rows.
 The noise in the weights is then also proportional to the deviation of the scores, not of the
 columns. This is for regression; classifiers of two classes center their rows instead (see
 `_row_center`). The release, its sensitivity and the rule for the budget are derived in
@@ -178,8 +178,9 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
 
     Gaussian releases whose fractions of mu squared add up to 1 together form one Gaussian release
     (Dong, Roth and Su 2022). Rows are not whitened, and None is returned, if a run with the given
-    settings takes few steps, if delta = 0, if there is no baseline, if there are several outputs or
-    many columns, or if the noise would hide the second moment.
+    settings takes few steps, if steps of whitened rows would not read all rows, if delta = 0, if
+    there is no baseline, if there are several outputs or many columns, or if the noise would hide
+    the second moment.
 
     Parameters
     ----------
@@ -240,4 +241,8 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
         intercept_l2_reg=None,
         alpha_of_columns=min_alpha,
     )
-    return rows, problem, automatic_settings(problem, requested)
+    settings = automatic_settings(problem, requested)
+    if settings.sampling != "full":
+        # The fractions of mu squared add up for Gaussian steps, not for sampled ones.
+        return None
+    return rows, problem, settings
