@@ -123,7 +123,7 @@ def test_fits_of_an_unknown_cost_are_named():
     """Candidates with other budgets and without a ledger leave nothing to compute a total from."""
     search = GridSearchCV(model(None), {"epsilon": [0.1, 0.25]}, cv=KFold(3)).fit(X, Y)
     (total,) = privacy_report(search).totals
-    assert "without the other fits of GridSearchCV, which cost more" in total.of
+    assert "without the other fits of GridSearchCV, which are charged in addition" in total.of
     accountant = ledger()
     search = GridSearchCV(model(accountant), {"epsilon": [0.1, 0.25]}, cv=KFold(3)).fit(X, Y)
     (total,) = privacy_report(search).totals
@@ -235,7 +235,7 @@ def test_a_report_of_a_wrapper_says_what_it_has_charged(name, place):
             assert f"({n_scores * SCORE:g}, 0) in data set" in " ".join(total.parts)
         return
     assert math.fsum(total.epsilon for total in report.totals) == pytest.approx(n_known * MODEL[0])
-    assert ("which cost more" in text) == (bool(n_known) and name not in UNKNOWN)
+    assert ("which are charged in addition" in text) == (bool(n_known) and name not in UNKNOWN)
     assert ("fits that OwnVote may have made" in text) == (name in UNKNOWN)
     assert ("NO TOTAL: " in text) == (n_known == 0)
     assert any("the scores of" in release for release in report.missing) == bool(n_scores)

@@ -293,9 +293,9 @@ def test_the_fits_of_a_wrapper_are_counted(name, has_ledger):
     (total,) = privacy_report(make(logistic(accountant)).fit(X, y)).totals
     if n_fits is not None or has_ledger:
         assert total.epsilon == pytest.approx(spent)
-        assert "which cost more" not in total.of
+        assert "which are charged in addition" not in total.of
     else:
-        assert total.epsilon < spent and "which cost more" in total.of
+        assert total.epsilon < spent and "which are charged in addition" in total.of
     assert n_fits is None or spent == 0.5 * n_fits
 
 

@@ -236,15 +236,14 @@ def describe_missing(missing):
     Returns
     -------
     str
-        Such as "without the scores of GridSearchCV, which cost more". This says that the scores
-        have a cost in addition to the total; it does not compare the two. It is left out for
-        releases that may not exist.
+        Such as "without the scores of GridSearchCV, which are charged in addition". The last part
+        is left out for releases that may not exist.
     """
     certain = dict.fromkeys(entry.text for entry in missing if entry.is_certain)
     others = dict.fromkeys(entry.text for entry in missing if not entry.is_certain)
     texts = []
     if certain:
-        texts.append(f"without {' and '.join(certain)}, which cost more")
+        texts.append(f"without {' and '.join(certain)}, which are charged in addition")
     if others:
         texts.append(f"without {' and '.join(others)}")
     return ", and ".join(texts)

@@ -137,7 +137,8 @@ def _association_table(profile):
 def _notes(profile):
     """Yield remarks on how to read the tables."""
     yield (
-        "± is one standard error of the noise. Values beyond the bounds count as the bounds. "
+        "± is one standard error, owing to the noise and to the width of the cells. "
+        "Values beyond the bounds count as the bounds. "
         "Quantiles are rounded to the precision that the noise permits; to_pandas('cells') has "
         "the counts of all bins and categories with their bands."
     )
