@@ -5,6 +5,7 @@ variables of functions, and all other content of a pickle.
 """
 
 import copyreg
+import math
 import types
 import zlib
 from collections.abc import Iterator
@@ -128,8 +129,13 @@ def _answers(estimator, probe):
 def _numbers(value):
     """Return a value as a list of numbers, or None if it is neither a number, text nor an array."""
     cls = type(value)
-    if cls is float and 0.0 < abs(value) <= MAX_NUMBER:
+    if cls is float and _is_ordinary(value):
         return [value]
+    if cls is np.ndarray and value.dtype == np.float64 and value.ndim < 2:
+        # Most published arrays need none of the steps below.
+        numbers = value.ravel().tolist()
+        if all(map(_is_ordinary, numbers)):
+            return numbers
     if cls is bool or (cls is int and abs(value) <= 2**53):
         return [float(value)]
     if cls in (str, bytes, int):
@@ -169,6 +175,11 @@ def _numbers(value):
     if bits:
         numbers.append(float(zlib.crc32(bits)))
     return numbers
+
+
+def _is_ordinary(number):
+    """Return True for a float that is not too large, and neither NaN nor -0.0."""
+    return 0.0 < abs(number) <= MAX_NUMBER or (number == 0.0 and math.copysign(1.0, number) > 0.0)
 
 
 def _converts(value):
