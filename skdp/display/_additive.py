@@ -433,9 +433,10 @@ def _draw_counts(ax, shape, edges):
     if missing in _shapes.shown_cells(shape):
         positions = np.append(positions, edges[-1] + 0.1 * total_width)
         dots = np.append(dots, missing)
+        # Below the labels of the axis, the last of which may be wide.
         ax.text(
             positions[-1],
-            -0.05,
+            -0.14,
             "missing",
             transform=transform,
             va="top",
