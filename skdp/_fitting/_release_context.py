@@ -105,21 +105,6 @@ def guarantee_of(estimator):
     return guarantee_under(accountant, config, params["epsilon"], params.get("delta", 0.0))
 
 
-def run_charged(release, plan, rows, source):
-    """Return the result of a plan's `run` after its charge.
-
-    Parameters
-    ----------
-    release : PrivateRelease
-    plan : Plan
-    rows : object
-        First argument of the plan's `run`.
-    source : RandomSource
-        The result of `release.charge(plan)`.
-    """
-    return plan.run(rows, source, **release.run_params)
-
-
 def private_release(label, accountant=None, random_state=None, *, are_callers_checked=False):
     """Return the context of one private release that is not the fit of an estimator.
 
@@ -314,6 +299,19 @@ class PrivateRelease:
                 f"{self._label} with these parameters has no release whose unit is a person: "
                 "leave groups out, and use an accountant with unit='row' or unit='group'"
             )
+
+    def run_charged(self, plan, rows, source):
+        """Return the result of a plan's `run`, after its charge.
+
+        Parameters
+        ----------
+        plan : Plan
+        rows : object
+            First argument of the plan's `run`.
+        source : RandomSource
+            The result of `charge`.
+        """
+        return plan.run(rows, source, **self.run_params)
 
     def charge(self, plan, size=None):
         """Charge the plan's event and return the source of its noise.

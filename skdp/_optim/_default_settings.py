@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, replace
 
 from skdp._optim._linear_shrinkage import LinearShrinkageRule
+from skdp._optim._whitened_rows import SAFETY, WHITENED_NORM
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 from skdp.utils._values import FrozenValue
 
@@ -25,7 +26,7 @@ MAX_STEPS = 20_000
 # An automatic penalty is large enough for this number of steps to minimize the objective.
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
 # Bound on the largest second moment of whitened rows in a direction, times the number of columns.
-WHITENED_SECOND_MOMENT = 1.2 * 0.64
+WHITENED_SECOND_MOMENT = SAFETY * WHITENED_NORM**2
 # Typical curvature of the loss at the end of a run, relative to its bound; rows with clipped
 # gradients contribute no curvature.
 TYPICAL_CURVATURE = 0.25

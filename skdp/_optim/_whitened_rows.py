@@ -10,6 +10,10 @@ from skdp._data._row_wise import row_norms
 from skdp.utils._values import FrozenValue
 
 EPS = float(np.finfo(np.float64).eps)
+# Root of the mean squared norm of whitened rows, relative to the bound on rows, and the factor of
+# the bound on their second moment in a direction.
+WHITENED_NORM = 0.8
+SAFETY = 1.2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -283,7 +283,7 @@ class PrivateSGDModel(PrivateLinearModel):
         settings = automatic_settings(problem, requested)
         is_centered = planned is None and self._centers_rows(requested, loss_spec)
         whitened = None
-        if planned is None and not is_centered and self._whitens_rows(requested):
+        if planned is None and self._whitens_rows(requested):
             whitened = reserve_for_whitening(rows, shape, loss_spec, settings)
         if whitened is not None:
             rows, problem, settings = whitened
@@ -320,13 +320,8 @@ class PrivateSGDModel(PrivateLinearModel):
         return fit.plan()
 
     def _whitens_rows(self, requested):
-        """Return True if a run from a baseline may whiten the rows: if all settings are automatic.
-
-        Step sizes and the penalty then refer to the whitened rows.
-        """
-        is_default = self.learning_rate == "constant" and self.average is True
-        has_penalty = self.penalty == "l2" and self.projection_radius is None
-        return requested == Settings("nesterov") and is_default and has_penalty
+        """Return True if a run from a baseline may whiten the rows, instead of centering them."""
+        return False
 
     def _centers_rows(self, requested, loss_spec):
         """Return True if a run from a baseline may center and scale the rows.

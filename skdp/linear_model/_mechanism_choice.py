@@ -138,7 +138,7 @@ def descent_candidate(
     min_alpha=0.0,
     *,
     is_centered=False,
-    is_whitened=True,
+    is_whitened=False,
     planned=None,
 ):
     """Return the candidate that uses noisy clipped gradients.
@@ -155,9 +155,9 @@ def descent_candidate(
         the value that balances regularization and noise.
     is_centered : bool, default=False
         Whether rows may be centered; see `reserve_for_center`.
-    is_whitened : bool, default=True
-        Whether rows may be whitened if they may not be centered and all settings are automatic;
-        see `reserve_for_whitening`.
+    is_whitened : bool, default=False
+        Whether rows may be whitened, instead of centered, if all settings are automatic; see
+        `reserve_for_whitening`.
     planned : WeightsFit, default=None
         See `choose_mechanism`.
 
@@ -172,10 +172,8 @@ def descent_candidate(
         requested = with_steps_of(requested, planned.weights.settings)
     problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
-    # Rows are centered only for a single output. With several outputs, centering weakened the
-    # shrinkage of weights fitted to uninformative rows.
     whitened = None
-    if is_whitened and not is_centered and planned is None and requested == NESTEROV:
+    if is_whitened and planned is None and requested == NESTEROV:
         replaced = settings
         if min_alpha > settings.alpha:
             replaced = automatic_settings(problem, replace(requested, alpha=min_alpha))
@@ -183,6 +181,8 @@ def descent_candidate(
     if whitened is not None:
         rows, problem, settings = whitened
         min_alpha = 0.0
+    # Rows are centered only for a single output. With several outputs, centering weakened the
+    # shrinkage of weights fitted to uninformative rows.
     has_one_output = loss_spec.loss.weights_shape == ()
     if is_centered and has_one_output and settings.sampling == "full":
         rows = reserve_for_center(rows, shape)

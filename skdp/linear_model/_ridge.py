@@ -74,7 +74,9 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         # Sufficient statistics include the mean of the targets and need no baseline.
         rows_with_baseline = reserve_for_mean_baseline(rows, shape.n_rows)
         min_alpha = alpha / shape.n_rows
-        descent = descent_candidate(rows_with_baseline, shape, LOSS_SPEC, min_alpha=min_alpha)
+        descent = descent_candidate(
+            rows_with_baseline, shape, LOSS_SPEC, min_alpha=min_alpha, is_whitened=True
+        )
         n_features = rows.n_features(shape.n_columns)
         is_too_wide = n_features > MAX_FEATURES_OF_STATISTICS
         if mechanism == "sufficient_statistics" and is_too_wide:
@@ -88,12 +90,10 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             weights = plan_adassp(rows, shape, alpha)
             weights_norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
             excess_loss = weights.expected_excess(problem, weights_norm)
-            # Sufficient statistics take a sixth of the time of whitened gradients. Where there is
-            # so little noise that they are better than gradients of rows that are not whitened,
+            # Sufficient statistics take a small part of the time of whitened gradients. Where there
+            # is so little noise that they are better than gradients of rows that are not whitened,
             # whitening hardly decreases the loss.
-            compared = descent_candidate(
-                rows_with_baseline, shape, LOSS_SPEC, min_alpha=min_alpha, is_whitened=False
-            )
+            compared = descent_candidate(rows_with_baseline, shape, LOSS_SPEC, min_alpha=min_alpha)
             if mechanism != "auto" or excess_loss < compared.bounded_excess_loss:
                 fit = WeightsFit(
                     rows=rows,

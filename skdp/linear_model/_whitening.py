@@ -19,7 +19,7 @@ from skdp._data._bounded import BoundedRows, max_bounded_additions
 from skdp._data._parts import max_additions, sum_over
 from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 from skdp._optim._default_settings import automatic_settings
-from skdp._optim._whitened_rows import WhitenedRows
+from skdp._optim._whitened_rows import SAFETY, WHITENED_NORM, WhitenedRows
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import plan_release
@@ -28,22 +28,19 @@ from skdp.utils._values import FrozenValue
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 # Value of the constant feature in the second moment, relative to the bound on rows.
 MOMENT_CONSTANT = 0.5
-# Root of the mean squared norm of whitened rows, relative to the bound on rows.
-WHITENED_NORM = 0.8
 # Smallest second moment that is whitened, relative to the mean over the directions.
 MIN_RELATIVE_MOMENT = 0.0003
 # Smallest number of directions to which the norm of whitened rows is attributed, as a fraction of
 # the number of columns.
 MIN_DIRECTIONS = 0.25
-# Factor of the bound on the second moment of whitened rows.
-SAFETY = 1.2
 # The second moment gets the fraction of mu squared with which the noise is this fraction of the
 # second moment of a typical direction, within two limits.
 TARGET_NOISE = 0.01
 FRACTIONS = (0.002, 0.05)
 # Rows are not whitened if the noise is larger than this fraction. It is small because rows may vary
-# much less than typical rows do: with a fraction of 2, R² is .39 instead of .66 on rows whose
-# squared distances from their mean are a fiftieth of the typical ones (10,000 rows, 6 columns).
+# much less than typical rows do: with a fraction of 2, R² is .37 instead of .66 on rows whose
+# squared distances from their mean are a fiftieth of the typical ones (10,000 rows, 6 columns;
+# docs/benchmarks/design_choices.py).
 MAX_NOISE = 0.03
 # Mean squared norm of centered rows, relative to the bound, that is assumed for these fractions.
 TYPICAL_SQUARED_NORM = 0.25

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._data._persons import row_weights_of
-from skdp._fitting._release_context import run_charged
 from skdp.base import private_release
 from skdp.mechanisms._plan import plan_for
 from skdp.metrics._binary import BinaryCells
@@ -50,7 +49,7 @@ def release_metric(
             return make_statistics(n_units, guarantee).plan()
 
         plan = plan_for(plan_for_unit, release.make_guarantee(epsilon, delta))
-        return run_charged(release, plan, rows, release.charge(plan))
+        return release.run_charged(plan, rows, release.charge(plan))
 
 
 def pairs_of_codes(codes, predicted):

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import target_array
 from skdp._fitting._fit_progress import FitProgress
-from skdp._fitting._release_context import run_charged
 from skdp._fitting._scored_models import check_scored
 from skdp.base import PrivateFit, private_fit_method, raw_data_policy, terms_of
 from skdp.mechanisms._plan import plan_for
@@ -307,7 +306,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
 
         plan = plan_for(plan_for_unit, fit.guarantee)
         source = fit.charge(plan)
-        noisy = run_charged(fit, plan, task.rows(model, table, labels), source)
+        noisy = fit.run_charged(plan, task.rows(model, table, labels), source)
         counts = plan.mechanism
         self._publish_model(
             fit,

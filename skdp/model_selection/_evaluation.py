@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp._fitting._release_context import run_charged
 from skdp._fitting._scored_models import check_scored
 from skdp.base import PrivateFit, raw_data_policy, terms_of
 from skdp.ledger import PrivacyAccountant
@@ -145,7 +144,7 @@ def dp_evaluate(
         publish_evaluation(
             fit,
             plan,
-            task.evaluate(run_charged(fit, plan, rows, source)),
+            task.evaluate(fit.run_charged(plan, rows, source)),
             public=(SIZES, "the model", known),
             sampler=UnitText(lambda unit: f"the scored {unit}s, once"),
         )

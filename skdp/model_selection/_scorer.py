@@ -6,7 +6,6 @@ from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
 from skdp._fitting._callers import has_warned_around
 from skdp._fitting._members import register_member_check, register_validation_check
-from skdp._fitting._release_context import run_charged
 from skdp._fitting._scored_models import RefusedScore, check_scored, hides_errors_of_scores
 from skdp._fitting._waiting_threads import is_sent_to_workers
 from skdp.base import private_release, raw_data_policy, terms_of
@@ -170,7 +169,7 @@ class DPScorer:
                 # The prediction shows whether the model refuses a cell. No score is computed before
                 # the charge.
                 model = PredictedModel(estimator, X, self.score.methods)
-            return run_charged(release, plan, (model, X, y), release.charge(plan))
+            return release.run_charged(plan, (model, X, y), release.charge(plan))
 
     def _release_ratio(self, release, estimator, X, y, n_units):
         """Release a score whose numerator and denominators are private, as in `dp_evaluate`."""
@@ -189,7 +188,7 @@ class DPScorer:
         source = release.charge(plan)
         if rows is None:
             rows = task.rows(estimator, X, y)
-        released = run_charged(release, plan, rows, source)
+        released = release.run_charged(plan, rows, source)
         return float(task.evaluate(released).scores[self.score.name])
 
     def get_metadata_routing(self):

@@ -13,7 +13,6 @@ from skdp._data._dask import in_one_run
 from skdp._data._frames import non_positional_labels
 from skdp._data._kinds import read_kinds
 from skdp._data._lengths import opened_table
-from skdp._fitting._release_context import run_charged
 from skdp.base import PrivateFit, ReadTable, TableShape
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_for
@@ -164,7 +163,7 @@ def dp_describe(
         plan.mechanism.check(data.rows)
         fit.check_table(plan, data)
         source = fit.charge(plan)
-        released = run_charged(fit, plan, data.rows, source)
+        released = fit.run_charged(plan, data.rows, source)
         public = public_inputs(description, "bounds", "categories")
         fit.publish(plan, public=(*public, "the columns' types and names"))
     names = data.shape.names

@@ -12,7 +12,6 @@ from skdp._data._columns import declared_bounds
 from skdp._data._errors import check_finite
 from skdp._data._parts import Rows
 from skdp._data._tables import RowsAndTarget, check_chunks, check_types_of_numbers, number_array
-from skdp._fitting._release_context import run_charged
 from skdp.base import TableShape, private_release
 from skdp.mechanisms._plan import join_plans, plan_for
 from skdp.stats._bounds import plan_search
@@ -83,7 +82,7 @@ def release(
     with private_release(name, accountant, random_state) as private:
         shape = TableShape(n_rows=private.read_groups(groups, len(X)), n_columns=X.shape[1])
         plan = plan_for(partial(make_plan, shape), private.make_guarantee(epsilon, delta))
-        return run_charged(private, plan, X, private.charge(plan))
+        return private.run_charged(plan, X, private.charge(plan))
 
 
 def shaped(values, is_vector):

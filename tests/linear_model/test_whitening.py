@@ -157,6 +157,9 @@ def test_where_rows_are_not_whitened():
     """Without delta or an intercept, with given settings, with much noise, and where it is slow."""
     assert all(whitening_of(name) is not None for name in MAKERS)
     assert all(whitening_of(name) is None for name in CLASSIFIERS)
+    assert whitening_of("logistic", C=1.0) is None
+    assert whitening_of("logistic", standard_errors="total") is None
+    assert whitening_of("sgd", alpha=0.01) is None
     others = [
         whitening_of("ridge", delta=0.0),
         whitening_of("ridge", fit_intercept=False),
@@ -191,7 +194,6 @@ def test_a_fit_takes_few_steps_however_many_rows_there_are(name):
 
 def test_noise_is_small_even_next_to_rows_that_hardly_vary(limit):
     """If the rows' variance is a fiftieth of the typical one, noise is about as large as it."""
-    assert limit <= 0.05
     assert whitening_of("ridge", n=10**5, d=20, epsilon=1.0) is None
     whitening = whitening_of("ridge", n=10**6, d=20, epsilon=1.0)
     typical = _whitening.TYPICAL_SQUARED_NORM / whitening.n_columns
