@@ -1,7 +1,7 @@
 """Processor time and test loss of linear models with automatic settings, beside scikit-learn's.
 
 Usage: python docs/benchmarks/automatic_choices.py [--rows n ...] [--fits n] [--models name ...]
-       [--epsilon e ...] [--save FILE]
+       [--epsilon e ...] [--save FILE] [--unwhitened]
        python docs/benchmarks/automatic_choices.py --compare FILE FILE
 
 Tables are simulated: 20 correlated columns of unequal variances, scaled so that few rows are longer
@@ -12,6 +12,7 @@ of the process, which other work on the machine hardly touches, their ratio, and
 scikit-learn's, in units of the sampling error: 20 / (2 n) times the loss's variance per unit of
 curvature (1 for classes and for counts, the residual variance for squared errors).
 
+``--unwhitened`` fits regressors to rows that are never whitened.
 ``--compare`` prints mean differences of the test losses of two saved runs with their standard
 errors, in the same units.
 """
@@ -38,6 +39,7 @@ from sklearn.linear_model import (
 from sklearn.metrics import log_loss, mean_poisson_deviance, mean_squared_error
 
 import skdp
+from skdp.linear_model import _whitening
 
 N_COLUMNS = 20
 N_TEST = 200_000
@@ -184,11 +186,14 @@ def main():
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--models", nargs="+")
     parser.add_argument("--save")
+    parser.add_argument("--unwhitened", action="store_true")
     parser.add_argument("--compare", nargs=2)
     options = parser.parse_args()
     if options.compare:
         compare(*(json.load(open(name)) for name in options.compare))
         return
+    if options.unwhitened:
+        _whitening.MAX_NOISE = 0.0
     warnings.simplefilter("ignore")
     saved = {}
     print("| model | rows | epsilon | seconds | scikit-learn | ratio | loss, sampling errors |")
