@@ -36,7 +36,6 @@ from skdp._data._kinds import known_kinds
 from skdp._data._lengths import opened_table
 from skdp._data._sums import exact_counts, exact_sum, sum_grid
 from skdp._data._tables import RowsAndTarget, TableShape, read_array
-from skdp._fitting._arguments import fitted_names, without_weights
 from skdp._fitting._callbacks import CallbackSupportMixin, with_callbacks
 from skdp._fitting._callers import (
     check_callers,
@@ -44,7 +43,14 @@ from skdp._fitting._callers import (
     has_warned_around,
     is_judged_before_copies,
 )
-from skdp._fitting._fit_context import FitHooks, PrivateFit, ReadTable, private_fit
+from skdp._fitting._fit_context import (
+    FitHooks,
+    PrivateFit,
+    ReadTable,
+    fitted_names,
+    forget_fitted,
+    private_fit,
+)
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import (
     EMPTY_EVENT,
@@ -56,7 +62,7 @@ from skdp._fitting._release_context import (
     raw_data_policy,
     relation_of,
 )
-from skdp._fitting._tool_rules import NamedRelease
+from skdp._fitting._tool_rules import NO_WEIGHTS, NamedRelease
 from skdp._fitting._waiting_threads import is_sent_to_workers
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
@@ -105,8 +111,10 @@ SENT_ATTRIBUTES = ("_is_sent_by_plan", "_was_reported", "_was_sent_without_seed"
 def private_fit_method(fit: Callable[P, R]) -> Callable[P, R]:
     """Decorate `fit` or `partial_fit` of a private estimator.
 
-    The method refuses every `sample_weight` except None, leaves the estimator unfitted if its
-    arguments are wrong, and runs the callbacks of scikit-learn (version 1.9 and later).
+    The method refuses every `sample_weight` except None, and runs the callbacks of scikit-learn
+    (version 1.9 and later). After a refused `fit`, the estimator has no fitted attributes, even if
+    Python refuses an unknown or missing argument before `PrivateFit` is entered. A refused
+    `partial_fit` does not change the model.
 
     Parameters
     ----------
@@ -117,7 +125,22 @@ def private_fit_method(fit: Callable[P, R]) -> Callable[P, R]:
     -------
     callable
     """
-    return with_callbacks(without_weights(fit))
+
+    @wraps(fit)
+    def checked(self, *args, **params):
+        statement = vars(self).get("privacy_")
+        try:
+            if params.pop("sample_weight", None) is not None:
+                raise TypeError(NO_WEIGHTS)
+            return fit(self, *args, **params)
+        except TypeError:
+            # If the statement is still the old one, the fit has not begun. If a callback failed
+            # after the fit, the statement is new and the fitted attributes are kept.
+            if fit.__name__ == "fit" and vars(self).get("privacy_") is statement:
+                forget_fitted(self)
+            raise
+
+    return with_callbacks(checked)
 
 
 def plans_for_groups(plan_fit):

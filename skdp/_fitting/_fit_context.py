@@ -15,7 +15,6 @@ from skdp._data._kinds import known_kinds
 from skdp._data._lengths import check_lengths, computed_column, opened_table
 from skdp._data._output import check_output_setting
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
-from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._call_stack import is_outside_of_tools
 from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import report_declared_identifiers
@@ -463,6 +462,17 @@ class PrivateFit(PrivateRelease):
     def _forget(self):
         """Remove the fitted attributes of a fit that failed; `PartialFit` restores earlier ones."""
         forget_fitted(self._estimator)
+
+
+def fitted_names(estimator):
+    """Return the names of an estimator's fitted attributes, which end in an underscore."""
+    return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
+
+
+def forget_fitted(estimator):
+    """Delete an estimator's fitted attributes."""
+    for name in fitted_names(estimator):
+        delattr(estimator, name)
 
 
 def data_sets_of(accountant):

@@ -21,7 +21,6 @@ set_seed              Such a package sets the seed of the noise.
 
 from dataclasses import dataclass
 
-from skdp._fitting._arguments import NO_WEIGHTS
 from skdp._fitting._call_stack import TARGETS, ToolCall, module_of
 from skdp._fitting._call_states import is_judged, state_of
 from skdp._fitting._raw_parts import (
@@ -39,6 +38,10 @@ from skdp._tools._parts import holds_private, is_private, nested_parts, parts_in
 from skdp._tools._scores_and_folds import UNKNOWN_FOLDS, generators_in, repeats_rows
 from skdp.utils._values import FrozenValue
 
+NO_WEIGHTS = (
+    "sample_weight is not supported: the noise would have to hide the largest weight. Weight "
+    "classes with class_weight={label: weight}, which is public, or leave sample_weight out"
+)
 REPEATED_FOLDS = (
     "fits to folds that list rows more than once, so a person's row counts repeatedly: use "
     "cv=KFold(5, shuffle=True, random_state=0)"

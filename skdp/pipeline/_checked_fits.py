@@ -12,7 +12,7 @@ from skdp._data._frames import check_names_differ
 from skdp._data._labels import category_codes
 from skdp._data._lengths import computed_column, opened_table, shape_of
 from skdp._data._tables import check_not_empty, target_array
-from skdp._fitting._arguments import forget_fitted
+from skdp._fitting._fit_context import forget_fitted
 from skdp._fitting._members import register_member_check, register_parameter_check
 from skdp._fitting._raw_parts import register_plan_reader, register_step_reader
 from skdp._reports._line import PrivacyLineMixin

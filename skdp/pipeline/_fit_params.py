@@ -12,8 +12,8 @@ from sklearn.utils.metadata_routing import process_routing
 
 from skdp._data._lengths import n_rows_of
 from skdp._data._persons import read_persons
-from skdp._fitting._arguments import NO_WEIGHTS
 from skdp._fitting._release_context import GROUPS_MISSING
+from skdp._fitting._tool_rules import NO_WEIGHTS
 from skdp.base import GROUPS_WITHOUT_PERSON_UNIT, terms_of
 from skdp.pipeline._instances import (
     fitted_params,
