@@ -31,11 +31,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import partitionwise
 from skdp._data._clipping import clip_features, clip_rows
-from skdp._data._columns import names_for_keys
-from skdp._data._kinds import known_kinds
+from skdp._data._kinds import container_kinds
 from skdp._data._lengths import opened_table
 from skdp._data._sums import exact_counts, exact_sum, sum_grid
-from skdp._data._tables import RowsAndTarget, TableShape, read_array
+from skdp._data._tables import RowsAndTarget, TableShape, names_for_keys, read_array, read_table
 from skdp._fitting._callbacks import CallbackSupportMixin, with_callbacks
 from skdp._fitting._callers import (
     check_callers,
@@ -416,9 +415,9 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
 class TableEstimator(PrivateEstimator):
     """Base class of estimators that learn from rows and predict or transform rows of the same kind.
 
-    A subclass defines ``_read(X, reset)``, which validates rows. A predictor also defines
-    ``_read_target(y, n_rows)``, which returns the class labels (None in a regressor) and the codes
-    or targets of the rows.
+    A subclass may override ``_read(X, reset)``, which validates rows; by default, they are finite
+    numbers. A predictor defines ``_read_target(y, n_rows)``, which returns the class labels (None
+    in a regressor) and the codes or targets of the rows.
     """
 
     # scikit-learn's input tags for the accepted data other than dense tables of numbers.
@@ -434,10 +433,18 @@ class TableEstimator(PrivateEstimator):
             X = opened_table(X)
         rows = self._read(X, reset=reset)
         classes, y = self._read_target(y, rows.shape[0], **declared)
-        shape = self._shape_of(rows, classes=classes, kinds=known_kinds(X))
+        kinds = None
+        if hasattr(X, "shape"):
+            # A list of rows has no types.
+            kinds = container_kinds(X)
+        shape = self._shape_of(rows, classes=classes, kinds=kinds)
         if y is not None:
             rows = RowsAndTarget(rows, y)
         return ReadTable(rows=rows, shape=shape)
+
+    def _read(self, X, reset=True):
+        """Return validated rows of numbers."""
+        return read_table(self, X, reset=reset)
 
     def _read_target(self, y, n_rows):
         return None, None

@@ -60,7 +60,7 @@ from skdp._data._labels import (
 )
 from skdp._data._parts import Rows, check_loops, map_over, slice_row_args, sum_over
 from skdp._data._persons import count_over, weighted_bincount
-from skdp._data._tables import read_chunks, read_table, validate_meta
+from skdp._data._tables import names_for_keys, read_chunks, read_table, validate_meta
 from skdp._loops import NUMPY
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 from skdp.utils._warnings import warn_user
@@ -442,13 +442,6 @@ class ColumnTable:
     def kind_is_public(self, column):
         """Return True if the column's type determines the kind of its values as labels."""
         return self._label_kinds[column] is not None
-
-
-def check_readable(rows):
-    """Raise an error if rows of a table, or of a `RowsAndTarget`, cannot be read."""
-    table = getattr(rows, "X", rows)
-    if isinstance(table, ColumnTable):
-        table.check_readable()
 
 
 def check_loops_of(table, version):
@@ -1215,12 +1208,6 @@ def all_declared(value, shape, parameter, columns):
     if missing:
         raise ValueError(f"{parameter} has no entry for the columns {missing}")
     return [entries[j] for j in columns]
-
-
-def names_for_keys(estimator):
-    """Return the column names that dicts in parameters may use as keys, or None."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return getattr(estimator, "_labels_in", None) if names is None else names
 
 
 def column_entries(value, names, n_features, parameter):

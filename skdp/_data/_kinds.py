@@ -40,13 +40,6 @@ def container_kinds(X):
     return ["cells" if kind == "object" else kind for kind in kinds] * X.shape[1]
 
 
-def known_kinds(X):
-    """Return `container_kinds` of a table, or None for a list of rows, which has no types."""
-    if hasattr(X, "shape"):
-        return container_kinds(X)
-    return None
-
-
 def types_of(X):
     """Return the types of a table's columns; an array has a single type."""
     return _frames.types_of(meta_of(X))

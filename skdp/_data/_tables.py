@@ -229,6 +229,12 @@ class TableShape(FrozenValue):
     kinds: object = None
 
 
+def names_for_keys(estimator):
+    """Return the column names that dicts in parameters may use as keys, or None."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return getattr(estimator, "_labels_in", None) if names is None else names
+
+
 @dataclass(frozen=True, eq=False)
 class RowsAndTarget(FrozenValue):
     """The data of a supervised fit: a table that was read, and a code or target for each row.

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils import get_tags
 
-from skdp._data._columns import check_loops_of, check_readable, names_for_keys
+from skdp._data._columns import ColumnTable, check_loops_of
 from skdp._data._dask import Run
 from skdp._data._frames import non_positional_labels
-from skdp._data._kinds import known_kinds
+from skdp._data._kinds import container_kinds
 from skdp._data._lengths import check_lengths, computed_column, opened_table
 from skdp._data._output import check_output_setting
-from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
+from skdp._data._tables import RowsAndTarget, TableShape, names_for_keys, read_array, read_target
 from skdp._fitting._call_stack import is_outside_of_tools
 from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import report_declared_identifiers
@@ -78,7 +78,10 @@ def read_numbers(estimator, X, y=None):
     X = opened_table(X)
     rows = read_array(estimator, X, dtype=np.float64)
     names = names_for_keys(estimator)
-    kinds = known_kinds(X)
+    kinds = None
+    if hasattr(X, "shape"):
+        # A list of rows has no types.
+        kinds = container_kinds(X)
     shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, kinds=kinds)
     if y is not None or get_tags(estimator).target_tags.required:
         rows = RowsAndTarget(rows, read_target(estimator, y, len(rows)))
@@ -180,10 +183,10 @@ class PrivateFit(PrivateRelease):
 
     def __exit__(self, kind, error, traceback):
         self._is_released = self._is_published
-        if self._is_published:
-            self._column_names = names_for_keys(self._estimator)
-        else:
+        if not self._is_published:
             self._forget()
+        elif self._findings:
+            self._column_names = names_for_keys(self._estimator)
         super().__exit__(kind, error, traceback)
 
     def _check_callers(self):
@@ -245,6 +248,8 @@ class PrivateFit(PrivateRelease):
         is_array = type(y) is np.ndarray
         if y is not None and not (is_array and y.shape[:1] == (n_rows,)):
             check_lengths(n_rows, y=y)
+        if groups is None:
+            return table
         n_units = self.read_groups(groups, n_rows)
         if n_units == n_rows:
             return table
@@ -253,8 +258,8 @@ class PrivateFit(PrivateRelease):
     @property
     def guarantee(self):
         """Guarantee that the fit must meet; see `guarantee_of`. Read it after the groups."""
-        params = self._estimator.get_params(deep=False)
-        return self.make_guarantee(params["epsilon"], params.get("delta", 0.0))
+        estimator = self._estimator
+        return self.make_guarantee(estimator.epsilon, getattr(estimator, "delta", 0.0))
 
     def check_plan(self, plan):
         super().check_plan(plan)
@@ -284,10 +289,12 @@ class PrivateFit(PrivateRelease):
         if isinstance(self._estimator, FitHooks):
             self._estimator._check_rows(table.rows, plan)
         if plan.event != EMPTY_EVENT:
-            check_readable(table.rows)
+            X = table.X
+            if isinstance(X, ColumnTable):
+                X.check_readable()
             loops = getattr(plan, "loops", NUMPY)
             if loops != NUMPY:
-                check_loops_of(table.X, loops)
+                check_loops_of(X, loops)
 
     def run(self, plan, table, **options):
         """Charge a plan, then run it on the table, and return the released values.
@@ -314,8 +321,9 @@ class PrivateFit(PrivateRelease):
         """
         self.check_table(plan, table)
         shape = table.shape
-        params = self._estimator.get_params(deep=False)
-        if shape.names is not None or params.get("categories") is not None:
+        estimator = self._estimator
+        if shape.names is not None or getattr(estimator, "categories", None) is not None:
+            params = estimator.get_params(deep=False)
             report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
         source = self.charge(plan)
         if self.progress is not None and self.progress is not NO_PROGRESS:

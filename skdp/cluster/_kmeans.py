@@ -20,7 +20,7 @@ from skdp._data._parts import max_additions
 from skdp._data._persons import row_weights_of, times_row_weights, weighted_bincount, zero_counts
 from skdp._data._row_wise import row_distances
 from skdp._data._sums import split_guarantee
-from skdp._data._tables import TableShape, read_samples, read_table
+from skdp._data._tables import TableShape, read_samples
 from skdp._fitting._autologging import without_autologging
 from skdp.accounting import Guarantee
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
@@ -424,10 +424,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         self.bounds = bounds
         self.accountant = accountant
         self.random_state = random_state
-
-    def _read(self, X, reset=True):
-        """Return validated rows of numbers."""
-        return read_table(self, X, reset=reset)
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import row_weights_of
 from skdp._data._row_wise import row_sums
-from skdp._data._tables import read_table
 from skdp.base import (
     TableEstimator,
     plans_for_groups,
@@ -230,10 +229,6 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         self.classes = classes
         self.accountant = accountant
         self.random_state = random_state
-
-    def _read(self, X, reset=True):
-        """Return validated rows of numbers."""
-        return read_table(self, X, reset=reset)
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):

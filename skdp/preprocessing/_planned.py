@@ -8,11 +8,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, 
 
 from skdp._data._clipping import finite_doubles
 from skdp._data._output import frame_library
-from skdp._data._tables import read_samples, read_table
+from skdp._data._tables import read_samples
 from skdp.base import TableEstimator, TableShape, private_answer, row_wise_answer
 from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
-from skdp.utils._validation import check_boolean
 
 
 class PlannedTransformer(TransformerMixin, TableEstimator):
@@ -159,10 +158,6 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
     _rescales = True
 
-    def _read(self, X, reset=True):
-        """Return validated rows of numbers."""
-        return read_table(self, X, reset=reset)
-
     def _clipped(self, X):
         """Return samples clipped to the bounds, which limits the effect of outliers."""
         return np.clip(read_samples(self, X), *self.bounds_)
@@ -174,13 +169,6 @@ class CenteringTransformer(BoundedColumnsTransformer):
     A subclass defines both as properties. Each returns an array with one number per column, or None
     if that operation is switched off by a parameter.
     """
-
-    def _switches(self, *names):
-        """Return boolean parameters, or raise `ValueError` if none is true."""
-        switches = [check_boolean(getattr(self, name), name) for name in names]
-        if not any(switches):
-            raise ValueError(f"one of {' and '.join(names)} must be true")
-        return switches
 
     @row_wise_answer
     def transform(self, X):

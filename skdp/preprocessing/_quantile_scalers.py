@@ -21,7 +21,13 @@ from skdp.preprocessing._planned import BoundedColumnsTransformer, CenteringTran
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
-from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
+from skdp.utils._validation import (
+    check_any_true,
+    check_boolean,
+    check_increasing,
+    check_within,
+    is_auto,
+)
 
 # Quantiles lie on a grid of 2**24 steps between the bounds. A range of a few steps counts as empty.
 LEAST_RANGE = 2.0**-21
@@ -440,10 +446,10 @@ class DPRobustScaler(CenteringTransformer):
         ValueError
             If a parameter is invalid, as in `fit`.
         """
-        _, with_scaling = self._switches("with_centering", "with_scaling")
+        check_any_true(with_centering=self.with_centering, with_scaling=self.with_scaling)
         ends = check_quantile_range(self.quantile_range)
         quantiles = (0.5,)
-        if with_scaling:
+        if self.with_scaling:
             # Three quantiles require no more levels of the recursion than two.
             quantiles = (ends[0], 0.5, ends[1])
         plan_statistics = partial(plan_quantiles, quantiles=quantiles)

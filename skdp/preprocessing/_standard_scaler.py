@@ -11,6 +11,7 @@ from skdp.preprocessing._planned import CenteringTransformer
 from skdp.stats._moments import plan_moments
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
+from skdp.utils._validation import check_any_true
 
 
 class DPStandardScaler(CenteringTransformer):
@@ -190,9 +191,9 @@ class DPStandardScaler(CenteringTransformer):
         ValueError
             If a parameter is invalid, as in `fit`.
         """
-        _, with_std = self._switches("with_mean", "with_std")
+        check_any_true(with_mean=self.with_mean, with_std=self.with_std)
         n_moments = 1
-        if with_std:
+        if self.with_std:
             n_moments = 2
         plan_statistics = partial(plan_moments, n_moments=n_moments)
         return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp._data._chunked import ChunkedArray
 from skdp._data._classes import code_type
-from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
+from skdp._data._columns import all_declared, column_entries, split_by_column
 from skdp._data._errors import column_name, join_messages
 from skdp._data._frames import objects
 from skdp._data._labels import (
@@ -24,6 +24,7 @@ from skdp._data._labels import (
 )
 from skdp._data._parts import gather_over
 from skdp._data._persons import n_units, row_weights_of, units_of_labels
+from skdp._data._tables import names_for_keys
 from skdp._fitting._findings import (
     NO_CATEGORIES,
     report_finding,

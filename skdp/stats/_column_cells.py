@@ -14,7 +14,7 @@ from itertools import chain
 
 import numpy as np
 
-from skdp._data._columns import category_entries, column_entries, names_for_keys
+from skdp._data._columns import category_entries, column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._dyadic import level_counts
 from skdp._data._errors import HINTS, check_finite, column_name, join_messages
@@ -23,6 +23,7 @@ from skdp._data._labels import category_codes, is_missing, kind_without_form
 from skdp._data._parts import block_size, row_blocks, sum_over
 from skdp._data._persons import weighted_bincount, zero_counts
 from skdp._data._sources import rows_within
+from skdp._data._tables import names_for_keys
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._categories import check_served, declared_places, is_per_column
 from skdp.utils._validation import check_bounds, check_has_order, check_not_pairs, is_auto

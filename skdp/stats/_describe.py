@@ -8,11 +8,11 @@ from typing import Literal
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._data._columns import names_for_keys
 from skdp._data._dask import in_one_run
 from skdp._data._frames import non_positional_labels
 from skdp._data._kinds import read_kinds
 from skdp._data._lengths import opened_table
+from skdp._data._tables import names_for_keys
 from skdp.base import PrivateFit, ReadTable, TableShape
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_for

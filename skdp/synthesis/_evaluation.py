@@ -10,8 +10,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import names_for_keys, read_columns
+from skdp._data._columns import read_columns
 from skdp._data._frames import in_memory, is_frame, names_of
+from skdp._data._tables import names_for_keys
 from skdp.ledger import PrivacyAccountant
 from skdp.metrics import dp_accuracy_score, dp_r2_score, dp_roc_auc_score
 from skdp.stats._column_cells import Column, cell_reader

@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import names_for_keys, read_columns
+from skdp._data._columns import read_columns
 from skdp._data._errors import column_name
 from skdp._data._frames import objects
 from skdp._data._kinds import read_kinds
 from skdp._data._lengths import opened_table
+from skdp._data._tables import names_for_keys
 from skdp.base import (
     ReadTable,
     TableEstimator,

@@ -122,6 +122,13 @@ def check_boolean(value: object, name: str) -> bool:
     return bool(value)
 
 
+def check_any_true(**switches):
+    """Raise `ValueError` unless all values are booleans and one of them is true."""
+    booleans = [check_boolean(value, name) for name, value in switches.items()]
+    if not any(booleans):
+        raise ValueError(f"one of {' and '.join(switches)} must be true")
+
+
 def check_choice(value, name, choices):
     """Return a value that is one of the choices, or raise `ValueError`."""
     choices = tuple(choices)
