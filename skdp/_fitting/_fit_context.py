@@ -269,13 +269,6 @@ class PrivateFit(PrivateRelease):
         if is_set or get_config()["transform_output"] != "default":
             check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
-    @property
-    def _record_hash(self):
-        """Hash of the charge's record in the ledger; "" if there is none."""
-        if self.ledger_entry:
-            return self.ledger_entry.hash
-        return ""
-
     def check_table(self, plan, table):
         """Raise `ValueError` if the plan cannot process every row of the table.
 
@@ -382,7 +375,9 @@ class PrivateFit(PrivateRelease):
         else:
             if stages is None:
                 stages = stages_of(mechanism)
-            stages = tuple(stage.for_unit(config.unit) for stage in stages)
+            stages = tuple(
+                replace(stage, reads=for_unit(stage.reads, config.unit)) for stage in stages
+            )
         if sampler is None or is_empty:
             sampler = sampler_of(stages)
         # A plan published without a charge, such as that of randomized response, has a cost but no
@@ -396,6 +391,9 @@ class PrivateFit(PrivateRelease):
             if price.part is not None:
                 public = (*public, describe_part(price.part, config))
         is_seeded = not is_empty and self._random_state is not None
+        record = ""
+        if self.ledger_entry is not None:
+            record = self.ledger_entry.hash
         for name, value in released.items():
             setattr(self._estimator, name, value)
         dataset, root = data_sets_of(self._accountant)
@@ -412,7 +410,7 @@ class PrivateFit(PrivateRelease):
             sampler=for_unit(sampler, config.unit),
             public=tuple(for_unit(text, config.unit) for text in public),
             seeded=is_seeded or any(charge.seeded for charge in charges),
-            record=self._record_hash,
+            record=record,
             version=__version__,
             trust_model=trust_model,
             neighbors=describe_relation(
@@ -439,18 +437,10 @@ class PrivateFit(PrivateRelease):
         """Return this fit's charge as the statement shows it, without its user and purpose.
 
         Without an accountant, it is the charge that would have been made. Every call returns the
-        same object, so that a report counts it once.
+        same object, so that a report counts it once. Nothing is charged here.
         """
-        if self._public_charge is None:
-            self._public_charge = self._make_charge(mechanism)
-        return self._public_charge
-
-    def _make_charge(self, mechanism):
-        """Return the charge that `public_charge` caches; nothing is charged here.
-
-        It is a copy of the ledger's entry or, without an accountant, a new description of what
-        would have been charged. `PartialFit` adds the part of the rows to the latter.
-        """
+        if self._public_charge is not None:
+            return self._public_charge
         charge = self.ledger_entry
         if charge is None:
             cost = self.cost_of(mechanism)
@@ -465,7 +455,8 @@ class PrivateFit(PrivateRelease):
             )
         # The statement is public. User, purpose, time and the number of earlier charges stay in
         # the ledger.
-        return replace(charge, user="", purpose="", time="", sequence=0)
+        self._public_charge = replace(charge, user="", purpose="", time="", sequence=0)
+        return self._public_charge
 
     def _forget(self):
         """Remove the fitted attributes of a fit that failed; `PartialFit` restores earlier ones."""

@@ -65,10 +65,6 @@ class Stage(FrozenValue):
             return self.event
         return self.event * self.n_releases
 
-    def for_unit(self, unit):
-        """Return the stage with its description written for a privacy unit."""
-        return replace(self, reads=for_unit(self.reads, unit))
-
     def to_dict(self):
         """Return the stage as JSON values.
 
