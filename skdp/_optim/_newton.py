@@ -75,6 +75,8 @@ def minimize(objective, tolerance, radius=math.inf):
                 break
             point = lbfgs(objective, point, is_done, STEPS_PER_FACTOR, solve)
     point = lbfgs(objective, point, is_done, LBFGS_STEPS)
+    if is_done(point):
+        return point.weights
     return _accelerated_descent(objective, point, tolerance, is_done)
 
 

@@ -231,22 +231,19 @@ def max_class_weight(class_weight):
 
 
 def with_balanced_clip(loss_spec, class_weight):
-    """Return a loss specification with the smallest clip for its class weights.
+    """Return a loss specification with the smallest clip for balanced class weights.
 
     The clip still grows where there is little noise, up to the bound on residuals.
 
     Parameters
     ----------
     loss_spec : LossSpec
-    class_weight : list of float or BalancedWeights
-        Weight of each class.
+    class_weight : BalancedWeights
 
     Returns
     -------
     LossSpec
     """
-    if not isinstance(class_weight, BalancedWeights):
-        return loss_spec
     return replace(
         loss_spec,
         min_clip_fraction=BALANCED_CLIP_FACTOR * loss_spec.min_clip_fraction,
@@ -296,7 +293,9 @@ def logistic_loss_spec(class_weight):
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
         score_exponent=0,
     )
-    return with_balanced_clip(loss_spec, class_weight)
+    if isinstance(class_weight, BalancedWeights):
+        return with_balanced_clip(loss_spec, class_weight)
+    return loss_spec
 
 
 def hinge_loss_spec(loss, residual_norm, curvature, class_weight):
@@ -326,4 +325,6 @@ def hinge_loss_spec(loss, residual_norm, curvature, class_weight):
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
         score_exponent=1,
     )
-    return with_balanced_clip(loss_spec, class_weight)
+    if isinstance(class_weight, BalancedWeights):
+        return with_balanced_clip(loss_spec, class_weight)
+    return loss_spec

@@ -69,13 +69,6 @@ class RowsFit:
         """Upper bound on the norm of a row including its constant feature."""
         return math.hypot(self.data_norm, self.constant)
 
-    @property
-    def released_baseline(self):
-        """The baseline, if it is released; None if it is known or there is none."""
-        if isinstance(self.baseline, BalancedBaseline):
-            return None
-        return self.baseline
-
     def with_releases_of(self, planned):
         """Return the `RowsFit` whose rows are centered or whitened as planned for another loss."""
         return replace(
@@ -171,8 +164,9 @@ class RowsFit:
             plans.append(self.center.plan())
         if self.whitening is not None:
             plans.append(self.whitening.plan())
-        if self.released_baseline is not None:
-            plans.append(self.released_baseline.plan())
+        # A `BalancedBaseline` is known without a release.
+        if self.baseline is not None and not isinstance(self.baseline, BalancedBaseline):
+            plans.append(self.baseline.plan())
         plans.append(weights)
         if self.shrinkage_mechanism is not None:
             mechanism = self.shrinkage_mechanism
@@ -346,11 +340,6 @@ class WeightsFit(FrozenValue):
     total_excess_loss: float
     adapts_penalty: bool = False
 
-    @property
-    def loss(self):
-        """The loss."""
-        return self.problem.loss
-
     @classmethod
     def from_candidate(cls, candidate, loss_unit=1.0):
         """Return the fit by a `MechanismCandidate`.
@@ -403,7 +392,8 @@ class WeightsFit(FrozenValue):
             In the units of the rows, with an entry per output.
         """
         rows = self.rows.run(table.X, source, persons)
-        shape = (*self.loss.weights_shape, rows.n_features)
+        loss = self.problem.loss
+        shape = (*loss.weights_shape, rows.n_features)
         solver = self.weights
         if start is None:
             start, frequency = self.rows.start(shape, table.y, source, persons)
@@ -412,7 +402,7 @@ class WeightsFit(FrozenValue):
                 rows.column_factors = None
             if self.adapts_penalty and frequency is not None:
                 solver = solver.for_frequency(frequency)
-        weights = solver.run(self.loss, rows, table.y, source, start)
+        weights = solver.run(loss, rows, table.y, source, start)
         if self.rows.shrinkage_mechanism is not None:
             fit = replace(self, weights=solver)
             factor = fit._shrinkage_factor(rows, table.y, start, weights, source)
@@ -449,7 +439,7 @@ class WeightsFit(FrozenValue):
         sums = ClippedSums(
             rows.X,
             y,
-            self.loss,
+            self.problem.loss,
             constant=unit * rows.constant,
             clip=MAX_DECREASE_NORM["l1"],
             norm="l1",

@@ -90,12 +90,14 @@ class PartialFit(PrivateFit):
         self._accountant = self._estimator._accountant_of_call()
         return super().charge(plan)
 
-    def _make_charge(self, mechanism):
-        charge = super()._make_charge(mechanism)
-        if self._accountant is None and self._estimator.partial_fit_rows == "disjoint":
+    def public_charge(self, mechanism):
+        """Return this call's charge; without an accountant, it has the part of the rows, too."""
+        charge = super().public_charge(mechanism)
+        is_disjoint = self._estimator.partial_fit_rows == "disjoint"
+        if self._accountant is None and is_disjoint and charge.part is None:
             part = Part("partial_fit", self.call_number - 1, MAX_CALLS, False)
-            charge = replace(charge, part=part)
-        return charge
+            self._public_charge = replace(charge, part=part)
+        return self._public_charge
 
     def _statement_of_model(self, statement):
         """Return the privacy statement of all calls of `partial_fit`.
@@ -159,7 +161,9 @@ class PrivateSGDModel(PrivateLinearModel):
         if constant:
             intercept = (self.intercept_ - scale.offset) / constant
             weights = np.column_stack([weights, intercept])
-        return np.reshape(weights / scale.half_range, (*plan.mechanism.loss.weights_shape, -1))
+        return np.reshape(
+            weights / scale.half_range, (*plan.mechanism.problem.loss.weights_shape, -1)
+        )
 
     def _publish_weights(self, fit, plan, solver, **attributes):
         """Publish the weights, with the settings of the run. The norm of rows is declared.

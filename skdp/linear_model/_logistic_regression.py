@@ -342,7 +342,7 @@ class _LogisticFit(WeightsFit):
         if self.hessian is None:
             errors = self.weights.standard_error(coef.shape)
         else:
-            hessian = self.hessian.run(self.loss, rows, y, weights, source)
+            hessian = self.hessian.run(self.problem.loss, rows, y, weights, source)
             errors = self.hessian.standard_error(
                 hessian, weights, self.weights, self.max_class_weight
             )

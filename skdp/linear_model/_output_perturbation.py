@@ -76,7 +76,7 @@ class OutputPerturbation(_planning.PrivateSolver):
 
     def standard_error(self, shape):
         """Return the standard deviation of the noise in each weight, in an array of this shape."""
-        return np.full(shape, math.sqrt(self.noise_variance()))
+        return np.full(shape, self.mechanism.deviation(self.size))
 
 
 def plan_output_perturbation(problem, C, guarantee):

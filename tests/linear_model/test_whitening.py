@@ -146,7 +146,7 @@ def test_it_is_in_the_one_charge(name, relation):
     released = fit.rows.whitening.mechanism.noise_multiplier
     steps = fit.weights.sgd.noise_multiplier / np.sqrt(fit.weights.sgd.n_steps)
     joint = Gaussian((released**-2 + steps**-2) ** -0.5)
-    beside = fit.rows.released_baseline.mechanism.epsilon
+    beside = fit.rows.baseline.mechanism.epsilon
     if fit.rows.shrinkage_mechanism is not None:
         beside += fit.rows.shrinkage_mechanism.epsilon
     total = beside + get_epsilon(joint, 1e-6)
