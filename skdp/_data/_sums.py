@@ -1,8 +1,4 @@
-"""Exact sums and counts, which do not depend on the order of rows, and ways to split a budget."""
-
-from dataclasses import replace
-from fractions import Fraction
-from math import nextafter
+"""Exact sums and counts, which do not depend on the order of rows."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -181,33 +177,6 @@ def range_weights(values, low, high, n_rows, row_weights=1.0):
         above = (np.clip(values, low, high) - low) / (high - low)
         above = np.trunc(np.clip(np.nan_to_num(above), 0.0, 1.0) * row_weights / grid) * grid
     return row_weights - above, above
-
-
-def split_epsilon(epsilon, fraction):
-    """Return two numbers whose exact sum is at most epsilon.
-
-    Parameters
-    ----------
-    epsilon : float
-    fraction : float in (0, 1)
-        Ratio of the first number to epsilon.
-
-    Returns
-    -------
-    tuple of (float, float)
-    """
-    first = fraction * epsilon
-    rest = epsilon - first
-    while Fraction(first) + Fraction(rest) > Fraction(epsilon):
-        rest = nextafter(rest, 0.0)
-    return first, rest
-
-
-def split_guarantee(guarantee, fraction):
-    """Return two guarantees that compose to one; the first has the given fraction of its budget."""
-    epsilons = split_epsilon(guarantee.epsilon, fraction)
-    deltas = split_epsilon(guarantee.delta, fraction)
-    return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]
 
 
 def project_on_simplex(values, total=1.0):

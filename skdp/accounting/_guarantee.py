@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Self
 
 from skdp.accounting._events import ApproximateDP, Event, PureDP
@@ -160,3 +161,30 @@ class Guarantee(FrozenValue):
             neighbors=self.neighbors.per_row,
             prefers_gaussian=self.prefers_gaussian,
         )
+
+
+def split_epsilon(epsilon: float, fraction: float) -> tuple[float, float]:
+    """Return two numbers whose exact sum is at most epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+    fraction : float in (0, 1)
+        Ratio of the first number to epsilon.
+
+    Returns
+    -------
+    tuple of (float, float)
+    """
+    first = fraction * epsilon
+    rest = epsilon - first
+    while Fraction(first) + Fraction(rest) > Fraction(epsilon):
+        rest = math.nextafter(rest, 0.0)
+    return first, rest
+
+
+def split_guarantee(guarantee: Guarantee, fraction: float) -> list[Guarantee]:
+    """Return two guarantees that compose to one; the first has the given fraction of its budget."""
+    epsilons = split_epsilon(guarantee.epsilon, fraction)
+    deltas = split_epsilon(guarantee.delta, fraction)
+    return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]

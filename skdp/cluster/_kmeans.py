@@ -19,10 +19,10 @@ from skdp._data._clipping import clip_rows, finite_doubles
 from skdp._data._parts import max_additions
 from skdp._data._persons import row_weights_of, times_row_weights, weighted_bincount, zero_counts
 from skdp._data._row_wise import row_distances
-from skdp._data._sums import split_guarantee
 from skdp._data._tables import TableShape, read_samples
 from skdp._fitting._autologging import without_autologging
 from skdp.accounting import Guarantee
+from skdp.accounting._guarantee import split_guarantee
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism

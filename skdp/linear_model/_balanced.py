@@ -19,8 +19,8 @@ import numpy as np
 
 from skdp._data._parts import row_blocks, slice_row_args
 from skdp._data._persons import row_weights_of, weighted_bincount
-from skdp._data._sums import split_epsilon
 from skdp.accounting import Guarantee
+from skdp.accounting._guarantee import split_epsilon
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import Plan, join_plans, plan_release
 from skdp.utils._values import FrozenValue

@@ -18,8 +18,9 @@ import numpy as np
 
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import row_weights_of
-from skdp._data._sums import exact_sum, split_epsilon
+from skdp._data._sums import exact_sum
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
+from skdp.accounting._guarantee import split_epsilon
 from skdp.linear_model._balanced import (
     BalancedBaseline,
     BalancedWeights,

@@ -14,11 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, helmert
 
-from skdp._data import _sums
 from skdp._data._bounded import max_bounded_additions
 from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 from skdp._optim._linear_objective import summed_hessian
-from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
+from skdp.accounting import (
+    Composed,
+    _guarantee,
+    gaussian_noise_multiplier,
+    gdp_to_delta,
+    gdp_to_epsilon,
+)
 from skdp.mechanisms._plan import Plan, vector_noise
 from skdp.mechanisms._stages import stages_of
 
@@ -169,7 +174,7 @@ def split_guarantee(mechanism, guarantee):
         weights = _guarantee_of_mu(math.sqrt(1.0 - HESSIAN_FRACTION) * mu, guarantee)
         hessian = _guarantee_of_mu(math.sqrt(HESSIAN_FRACTION) * mu, guarantee)
         return weights, hessian
-    hessian, weights = _sums.split_guarantee(guarantee, HESSIAN_FRACTION)
+    hessian, weights = _guarantee.split_guarantee(guarantee, HESSIAN_FRACTION)
     return weights, hessian
 
 

@@ -17,8 +17,8 @@ from skdp._data._columns import (
 )
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp._data._labels import UNDECLARED
-from skdp._data._sums import split_guarantee
 from skdp.accounting import Guarantee
+from skdp.accounting._guarantee import split_guarantee
 from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import plan_search

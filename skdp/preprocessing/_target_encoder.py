@@ -10,9 +10,10 @@ from skdp._data._columns import read_columns, split_by_column
 from skdp._data._labels import UNDECLARED, category_codes
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, row_weights_of
-from skdp._data._sums import range_weights, split_epsilon
+from skdp._data._sums import range_weights
 from skdp._data._tables import read_numeric_target, read_target
 from skdp._fitting._findings import ONE_ENCODING, report_finding
+from skdp.accounting._guarantee import split_epsilon
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin

@@ -8,7 +8,6 @@ import numpy as np
 from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp._data._row_wise import row_norms
-from skdp._data._sums import split_epsilon
 from skdp._fitting._findings import (
     FAR_VALUES,
     NO_BOUNDS,
@@ -18,6 +17,7 @@ from skdp._fitting._findings import (
     report_found_bounds,
 )
 from skdp.accounting import Composed, Guarantee
+from skdp.accounting._guarantee import split_epsilon
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import Plan, counting_mechanism
 from skdp.mechanisms._stages import Stage

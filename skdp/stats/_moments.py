@@ -83,7 +83,7 @@ def _release_moments(
 
 def noise_of_moments(shape, guarantee, n_moments=1, counted=False):
     """Return the mechanism for the sums of `plan_moments`, which has the same parameters."""
-    l1, l2 = SENSITIVITY[guarantee.relation, n_moments]
+    l1, l2 = SENSITIVITY[guarantee.neighbors.relation, n_moments]
     if counted:
         # Replacing a value with a missing one removes its contribution to the sums, and 1 from the
         # count.

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from skdp import DPStandardScaler, PrivacyAccountant
-from skdp._data._sums import split_epsilon
 from skdp._data._symmetric import pack_symmetric, unpack_symmetric
+from skdp.accounting._guarantee import split_epsilon
 from tests._private import format_rounded_up
 
 
