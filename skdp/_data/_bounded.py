@@ -15,7 +15,7 @@ from skdp._data._parts import (
     read_block,
     slice_row_args,
 )
-from skdp._data._persons import n_units, row_weights_of, times_row_weights
+from skdp._data._persons import times_row_weights
 from skdp._data._row_wise import row_norms
 
 # Minimum number of rows in a block of a sparse table.
@@ -51,7 +51,7 @@ class BoundedRows(Rows):
         Persons whose row weights are used in sums; None gives every row the weight 1.
     """
 
-    local_attrs = Rows.local_attrs | {"persons"}
+    local_attrs = Rows.local_attrs | {"persons", "_row_weights"}
     # Vector that `ClippedSums` subtracts from each row, in the units of X, the factors by which it
     # multiplies the columns, and the part of `unit` that is the size of the rows about the vector;
     # see `RowCenter`. The blocks of this class are of rows that are not centered.
@@ -72,7 +72,11 @@ class BoundedRows(Rows):
         self.persons = persons
         self.constant = float(constant)
         # With persons as the unit, the number of persons is public and the number of rows is not.
-        self.n_units = n_units(X, persons)
+        self.n_units = X.shape[0]
+        self._row_weights = None
+        if persons is not None:
+            self.n_units = persons.n_persons
+            self._row_weights = persons.row_weights
         self.n_columns = X.shape[1]
         self.n_features = self.n_columns + (constant != 0)
         self.norm = math.hypot(data_norm, constant)
@@ -89,10 +93,10 @@ class BoundedRows(Rows):
         """Factors and weights of the rows. Blocks of a sparse table are cached with them."""
         plain = Rows(self.X, self.block_size)
         if is_sent(plain):
-            return None, row_weights_of(self.persons)
+            return None, self._row_weights
         factor = map_over(plain, _row_factors, self.data_norm, self.unit, persist=True)
         if not issparse(self.X):
-            return factor, row_weights_of(self.persons)
+            return factor, self._row_weights
         for rows in self.blocks():
             block = plain[rows]
             zeroed = factor[rows] == 0.0
@@ -100,13 +104,13 @@ class BoundedRows(Rows):
                 data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
                 block = csr_array((data, block.indices, block.indptr), shape=block.shape)
             self._blocks[rows.start] = block, block.T
-        return factor, row_weights_of(self.persons)
+        return factor, self._row_weights
 
     def streaming(self):
         """Return the rows for a single pass in which each block computes its factors."""
         if issparse(self.X):
             return self._changed()
-        return self._changed(row_args=(None, row_weights_of(self.persons)))
+        return self._changed(row_args=(None, self._row_weights))
 
     def as_equations(self):
         r"""Return the rows for a single pass, as equations that are scaled as a whole.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from skdp._data._parts import row_blocks, slice_row_args
+from skdp._data._parts import row_blocks
 from skdp._data._persons import row_weights_of, weighted_bincount
 from skdp.accounting import Guarantee
 from skdp.accounting._guarantee import split_epsilon
@@ -154,7 +154,10 @@ def release_counts(codes, n_classes, n_rows, mechanism, source, row_weights=None
     counts = np.zeros(n_classes)
     # Counted in blocks, because counting copies the codes as eight-byte numbers.
     for rows in row_blocks(codes, COUNTED_ROWS):
-        counts += weighted_bincount(codes[rows], slice_row_args(row_weights, rows), n_classes)
+        if row_weights is None:
+            counts += np.bincount(codes[rows], minlength=n_classes)
+        else:
+            counts += weighted_bincount(codes[rows], row_weights[rows], n_classes)
     counts = mechanism.release(counts[is_binary:], random_state=source)
     if is_binary:
         counts = np.append(n_rows - counts, counts)

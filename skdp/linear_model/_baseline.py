@@ -129,9 +129,10 @@ class ClassBaseline(FrozenValue):
         frequency of a rare class.
         """
         n_classes = len(self.class_weight)
-        counts = release_counts(
-            codes, n_classes, self.n_rows, self.mechanism, source, row_weights_of(persons)
-        )
+        row_weights = None
+        if persons is not None:
+            row_weights = persons.row_weights
+        counts = release_counts(codes, n_classes, self.n_rows, self.mechanism, source, row_weights)
         logits = np.log(np.maximum(counts, 0.0) + max(1.0, self.mechanism.scale))
         logits += np.log(self.class_weight)
         if n_classes == 2:
