@@ -56,7 +56,7 @@ def gains_of(plan, X, y, start, weights, monkeypatch, groups=None):
 def table_and_weights(plan, n_classes):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(N, D)), rng.integers(n_classes, size=N)
-    start, weights = rng.normal(size=(2, *plan.loss.weights_shape, D + 1))
+    start, weights = rng.normal(size=(2, *plan.problem.loss.weights_shape, D + 1))
     return X, y, start, weights
 
 

@@ -221,7 +221,7 @@ def test_gradients_of_whitened_rows_are_within_the_clip():
     """Also of sparse rows near the center, and of those that are far from it."""
     rng = np.random.default_rng(0)
     fit = plan_of("ridge").mechanism
-    plan, loss = fit.weights.sgd, fit.loss
+    plan, loss = fit.weights.sgd, fit.problem.loss
     X, _ = make_table()
     whitening = fit.rows.whitening.run(X, 1.0, RandomSource(0))
     center = whitening.center
@@ -238,7 +238,7 @@ def test_gradients_of_whitened_rows_are_within_the_clip():
 
 def test_gradients_are_those_of_transformed_rows():
     fit = plan_of("ridge").mechanism
-    plan, loss = fit.weights.sgd, fit.loss
+    plan, loss = fit.weights.sgd, fit.problem.loss
     X, score = make_table()
     whitening = fit.rows.whitening.run(X, 0.5, RandomSource(0))
     weights = np.random.default_rng(0).normal(size=D + 1)
