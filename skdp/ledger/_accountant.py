@@ -230,7 +230,7 @@ class PrivacyAccountant(LedgerView):
             self._ledger.create()
         # The nonce gives two otherwise equal ledgers different hashes, so the hash of this
         # record identifies the data set of this particular ledger.
-        body = asdict(config) | {"nonce": uuid.uuid4().hex}
+        body = config.settings() | {"nonce": uuid.uuid4().hex}
         if reserved_from is not None:
             body["reserved_from"] = reserved_from
         is_new = False

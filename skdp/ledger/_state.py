@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from typing import Any
 
 from skdp.accounting._composition import RULES, claimed_price, is_proved
 from skdp.accounting._events import Event, cached_event_from_json
@@ -26,12 +27,23 @@ class NotCopied:
 
 @dataclass(frozen=True)
 class LedgerConfig(PrivacyParams, Neighbors):
-    """The settings with which a data set was opened. Only the limit can be changed."""
+    """The settings with which a data set was opened. Only the limit can be changed.
+
+    Attributes
+    ----------
+    neighbors : Neighbors
+        The neighboring tables for which the ledger's guarantee holds.
+    rule : object
+        The rule by which charges add up, from `RULES`.
+    """
 
     composition: Composition = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
     on_raw_data: str = checked(check_choice, default="warn", choices=("warn", "raise"))
+    # Each charge needs both, so they are made once, from the fields above.
+    neighbors: Neighbors = field(init=False, repr=False, compare=False)
+    rule: Any = field(init=False, repr=False, compare=False)
 
     limit = PrivacyParams.params
 
@@ -44,11 +56,12 @@ class LedgerConfig(PrivacyParams, Neighbors):
                 "rdp_order is required with composition='rdp' and not allowed otherwise, got "
                 f"rdp_order={self.rdp_order!r} and composition={self.composition!r}"
             )
+        neighbors = Neighbors(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
+        vars(self).update(neighbors=neighbors, rule=RULES[self.composition](self))
 
-    @property
-    def neighbors(self):
-        """The `Neighbors` under which the ledger's guarantee holds."""
-        return _neighbors_of(self.relation, self.unit, self.max_rows)
+    def settings(self):
+        """Return the parameters of the constructor, by name, as a ledger stores them."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     def holds_for_group(self, event, epsilon, delta):
         """Return True if the (epsilon, delta) for one row also bounds the cost for a group of rows.
@@ -82,22 +95,6 @@ class LedgerConfig(PrivacyParams, Neighbors):
             # A replaced row can leave one part and enter another one.
             return 2 * self.max_rows
         return self.max_rows
-
-    @property
-    def rule(self):
-        """The rule by which charges add up."""
-        return _rule_of(self)
-
-
-@lru_cache
-def _neighbors_of(relation, unit, max_rows):
-    return Neighbors(relation=relation, unit=unit, max_rows=max_rows)
-
-
-# Not a `cached_property`, whose lock could block a child process that is forked in the meantime.
-@lru_cache
-def _rule_of(config):
-    return RULES[config.composition](config)
 
 
 @dataclass(frozen=True)
