@@ -365,6 +365,7 @@ class PrivateFit(PrivateRelease):
         if not self._is_charged:
             raise RuntimeError("publish needs a charged plan: call charge first")
         config = self.terms
+        unit = config.unit
         if public is None and isinstance(self._estimator, FitHooks):
             public = self._estimator._assumptions()
         elif public is None:
@@ -372,12 +373,9 @@ class PrivateFit(PrivateRelease):
         is_empty = mechanism.event == EMPTY_EVENT
         if is_empty:
             stages = ()
-        else:
-            if stages is None:
-                stages = stages_of(mechanism)
-            stages = tuple(
-                replace(stage, reads=for_unit(stage.reads, config.unit)) for stage in stages
-            )
+        elif stages is None:
+            stages = stages_of(mechanism)
+        stages = tuple(replace(stage, reads=for_unit(stage.reads, unit)) for stage in stages)
         if sampler is None or is_empty:
             sampler = sampler_of(stages)
         # A plan published without a charge, such as that of randomized response, has a cost but no
@@ -391,9 +389,6 @@ class PrivateFit(PrivateRelease):
             if price.part is not None:
                 public = (*public, describe_part(price.part, config))
         is_seeded = not is_empty and self._random_state is not None
-        record = ""
-        if self.ledger_entry is not None:
-            record = self.ledger_entry.hash
         for name, value in released.items():
             setattr(self._estimator, name, value)
         dataset, root = data_sets_of(self._accountant)
@@ -402,19 +397,19 @@ class PrivateFit(PrivateRelease):
             epsilon=price.epsilon,
             delta=price.delta,
             relation=config.relation,
-            unit=describe_unit(config.unit, config.max_rows, config.missing_ids),
+            unit=describe_unit(unit, config.max_rows, config.missing_ids),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
             composition=_describe_composition_of(self._accountant, config, dataset, root),
-            sampler=for_unit(sampler, config.unit),
-            public=tuple(for_unit(text, config.unit) for text in public),
+            sampler=for_unit(sampler, unit),
+            public=tuple(for_unit(text, unit) for text in public),
             seeded=is_seeded or any(charge.seeded for charge in charges),
-            record=record,
+            record=getattr(self.ledger_entry, "hash", ""),
             version=__version__,
             trust_model=trust_model,
             neighbors=describe_relation(
-                config.relation, config.unit, config.max_rows, is_size_public=is_size_public
+                config.relation, unit, config.max_rows, is_size_public=is_size_public
             ),
             dataset=root,
             noise_multiplier=getattr(mechanism, "noise_multiplier", None),
