@@ -27,7 +27,7 @@ from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wis
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import counting_mechanism, plan_release, vector_noise
-from skdp.mechanisms._stages import one_stage, stages_of
+from skdp.mechanisms._stages import stages_of
 from skdp.preprocessing._planned import PlannedTransformer, prefixed_names
 from skdp.stats import _moments
 from skdp.stats._release import plan_within_bounds
@@ -133,7 +133,8 @@ class NoisyLloyd(FrozenValue):
         """Stages of the release: the moments, the counts of cells, and the steps."""
         moments, counting, *steps = self.mechanism.parts
         # All steps have the same noise distribution.
-        steps_stage = replace(one_stage(steps[0], "blocks of clusters"), n_releases=len(steps))
+        (step_stage,) = stages_of(steps[0], "blocks of clusters")
+        steps_stage = replace(step_stage, n_releases=len(steps))
         return (*stages_of(moments), *stages_of(counting, "counts of cells"), steps_stage)
 
     def _step_mechanisms(self, guarantee):

@@ -16,7 +16,7 @@ from skdp.accounting._events import gaussian_mu, leaves
 from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
-from skdp.mechanisms._stages import UNNAMED, one_stage, sampler_of, stages_of
+from skdp.mechanisms._stages import UNNAMED, sampler_of, stages_of
 from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked, computed
 
@@ -76,7 +76,7 @@ class Plan(FrozenValue):
 
     def __post_init__(self):
         if self.stages is None:
-            vars(self)["stages"] = (one_stage(self),)
+            vars(self)["stages"] = stages_of(self)
 
     @property
     def loops(self):

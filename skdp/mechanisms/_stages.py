@@ -104,13 +104,6 @@ def noise_multiplier(event):
     return None
 
 
-def one_stage(plan, name=UNNAMED):
-    """Return the stage of a plan or mechanism that makes one release."""
-    return Stage(
-        name=name, law=plan.name, scale=plan.scale, sensitivity=plan.sensitivity, event=plan.event
-    )
-
-
 def stages_of(plan, name=UNNAMED):
     """Return the stages of a plan or mechanism.
 
@@ -126,7 +119,15 @@ def stages_of(plan, name=UNNAMED):
     """
     stages = getattr(plan, "stages", None)
     if stages is None:
-        stages = (one_stage(plan),)
+        # A plan or mechanism without stages makes one release.
+        stage = Stage(
+            name=name,
+            law=plan.name,
+            scale=plan.scale,
+            sensitivity=plan.sensitivity,
+            event=plan.event,
+        )
+        return (stage,)
     named_stages = []
     for stage in stages:
         if stage.name == UNNAMED:
