@@ -248,8 +248,6 @@ class PrivateFit(PrivateRelease):
         is_array = type(y) is np.ndarray
         if y is not None and not (is_array and y.shape[:1] == (n_rows,)):
             check_lengths(n_rows, y=y)
-        if groups is None:
-            return table
         n_units = self.read_groups(groups, n_rows)
         if n_units == n_rows:
             return table
