@@ -1131,13 +1131,18 @@ def declared_bounds(bounds, shape, columns=None):
         If `bounds` is invalid, has a key that is not a column, or lacks a column, or if a column
         with declared bounds contains dates or durations.
     """
-    if columns is None:
+    has_all_columns = columns is None
+    if has_all_columns:
         columns = np.arange(shape.n_columns)
     if is_auto(bounds):
         return np.full(len(columns), np.nan), np.full(len(columns), np.nan)
     _check_word(bounds, "bounds")
     if not isinstance(bounds, Mapping):
         check_no_times(shape, columns, "bounds", bounds)
+        if has_all_columns:
+            low, high = check_bounds(bounds, shape.n_columns)
+            return low.copy(), high.copy()
+        # Bounds of other columns need not be far enough apart.
         ends = broadcast_bounds(bounds, shape.n_columns)
         return check_bounds([end[columns] for end in ends], len(columns))
     low, high = np.full(len(columns), np.nan), np.full(len(columns), np.nan)
