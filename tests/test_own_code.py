@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
@@ -333,6 +334,105 @@ OF_THE_MODEL = {
     "a bound argument": partial(by_argument, table=np.ones((1, 1))),
     "automatic": "auto",
 }
+
+
+@dataclass
+class Holder:
+    rows: object
+
+    def all_rows(self):
+        return self.rows
+
+    def read(self, model):
+        return reading(model, self.all_rows())
+
+
+class Slotted:
+    __slots__ = ("rows",)
+
+    def __init__(self, rows):
+        self.rows = rows
+
+
+def reading(model, rows):
+    """Return importances of a model; what the rows are does not matter."""
+    return np.abs(model.coef_[0])
+
+
+def module_of_user(rows):
+    module = types.ModuleType("tables_of_user")
+    module.__file__ = "tables_of_user.py"
+    module.rows = rows
+    return module
+
+
+def class_of_user(rows):
+    return type("Tables", (), {"rows": rows})
+
+
+def derived_from_user(rows):
+    def importances(self, model):
+        return reading(model, self.rows)
+
+    return type("Derived", (class_of_user(rows),), {"importances": importances})().importances
+
+
+# Forms in which a function can hold rows: tables, columns and models that learned from them.
+FORMS_OF_ROWS = {
+    "table": X,
+    "labels": y,
+    "series": pd.Series(y),
+    "list of labels": y.tolist(),
+    "list of rows": X.tolist(),
+    "three dimensions": X[None],
+    "single row of all cells": X.reshape(1, -1),
+    "lists in a dictionary": {"train": {"x": X[:, 0].tolist()}},
+    "deque": collections.deque([X]),
+    "fitted model": StandardScaler().fit(X),
+    "fitted step": make_pipeline(StandardScaler().fit(X)),
+    "stored rows": KNeighborsClassifier().fit(X, y),
+}
+PLACES_OF_ROWS = {
+    "closure": lambda rows: lambda model: reading(model, rows),
+    "default": lambda rows: lambda model, held=rows: reading(model, held),
+    "bound argument": lambda rows: partial(reading, rows=rows),
+    "data class": lambda rows: lambda model, held=Holder(rows): reading(model, held.rows),
+    "method": lambda rows: Holder(rows).read,
+    "object in an object": lambda rows: Holder(Holder(rows)).read,
+    "slot": lambda rows: lambda model, held=Slotted(rows): reading(model, held.rows),
+    "namespace": lambda rows: partial(reading, rows=types.SimpleNamespace(rows=rows)),
+    "inner function": lambda rows: lambda model, read=lambda: rows: reading(model, read()),
+    "class": lambda rows: lambda model, held=class_of_user(rows): reading(model, held.rows),
+    "base class": derived_from_user,
+    "module": lambda rows: lambda model, held=module_of_user(rows): reading(model, held.rows),
+}
+# What a function can hold without reading rows.
+FORMS_WITHOUT_ROWS = {
+    "number": 3.0,
+    "constants": np.array([1.0, 2.0, 3.0]),
+    "names": ["age", "height", "weight"],
+    "unfitted model": StandardScaler(),
+    "frozen model": FrozenEstimator(StandardScaler().fit(X)),
+    "private model": DPLogisticRegression(data_norm=2.0).fit(X, y),
+    "generator": rng,
+}
+
+
+def warns_of_rows(getter):
+    """Return True if a selection by a function of its model warns that it may read rows."""
+    selection = SelectFromModel(classifier(None), importance_getter=getter)
+    texts, error, _ = run(lambda a: selection.set_params(estimator=classifier(a)).fit(X, y))
+    assert error is None
+    return any("importance_getter that may read rows" in text for text in texts)
+
+
+@pytest.mark.parametrize("place", PLACES_OF_ROWS)
+def test_rows_are_seen_wherever_a_function_holds_them(place):
+    build = PLACES_OF_ROWS[place]
+    silent = [name for name, rows in FORMS_OF_ROWS.items() if not warns_of_rows(build(rows))]
+    assert silent == []
+    warned = [name for name, value in FORMS_WITHOUT_ROWS.items() if warns_of_rows(build(value))]
+    assert warned == []
 
 
 def scores(accountant):

@@ -76,7 +76,8 @@ SELECTION = (
 )
 MODEL_ALONE = (
     "give max_features as a number, and importance_getter as the name of an attribute or a "
-    "function of the model alone: a function that refers to a table may read rows"
+    "function of the model alone: a function that refers to a table, a column or a fitted model "
+    "may read rows"
 )
 RAW_SELECTION = "select features with SelectFromModel and a private model, or list them"
 FINAL_STAGE = (

@@ -21,6 +21,7 @@ from skdp._tools._scores_and_folds import (
     folds_problem,
     has_private_scores,
     is_by_person,
+    number_of_rows,
     repeated_rows_problem,
     score_problem,
     scores_refusal,
@@ -373,7 +374,7 @@ def _fits_no_private(steps):
 def selection_problem(variables):
     """Return the problem of a selection by a function that may read rows, or ""."""
     owner = variables.get("self")
-    problems = [importance_problem(owner)]
+    problems = [importance_problem(variables)]
     if callable(getattr(owner, "max_features", None)):
         problems.append("computes max_features from raw rows")
     return " and ".join(filter(None, problems))
@@ -381,19 +382,20 @@ def selection_problem(variables):
 
 def elimination_problem(variables):
     """Return the problem of a recursive elimination, or ""."""
-    problems = [
-        importance_problem(variables.get("self")),
-        if_scored_by_classes("sklearn.RFECV")(variables),
-    ]
+    problems = [importance_problem(variables), if_scored_by_classes("sklearn.RFECV")(variables)]
     if problems[0]:
         problems[0] += " (give it the name of an attribute, such as 'coef_')"
     return " and ".join(filter(None, problems))
 
 
-def importance_problem(owner):
+def importance_problem(variables):
     """Return the problem of an `importance_getter` that reads more than its model, or ""."""
-    if refers_to_table(getattr(owner, "importance_getter", None)):
-        return "chooses by an importance_getter that may read rows, since it refers to a table"
+    getter = getattr(variables.get("self"), "importance_getter", None)
+    if refers_to_table(getter, number_of_rows(variables)):
+        return (
+            "chooses by an importance_getter that may read rows, since it refers to a table, a "
+            "column or a fitted model"
+        )
     return ""
 
 

@@ -2,17 +2,27 @@
 
 import builtins
 import dis
+from collections import deque
 from functools import partial
-from numbers import Integral
-from types import CodeType, FunctionType, MethodType
+from itertools import islice
+from math import prod
+from numbers import Integral, Number
+from types import CodeType, FunctionType, MethodType, ModuleType
 
 import numpy as np
 import scipy.special
 
-from skdp._tools._classes import INSTALLED
+from skdp._tools._classes import INSTALLED, is_in_library
+from skdp._tools._parts import attributes_of, is_estimator, is_frozen, is_private, is_record
 
-# Maximum length of a list that is searched for tables.
+# Maximum length of a collection that is searched for tables.
 MAX_VALUES = 1000
+# Maximum number of constants that a function may refer to in one array or collection, such as one
+# for each column. A longer array, or one with a constant for each row, may be a column of a table.
+MAX_CONSTANTS = 100
+# Maximum number of objects that are searched. A function that refers to more may read anything.
+MAX_OBJECTS = 10_000
+COLLECTIONS = (list, tuple, set, frozenset, deque)
 # Functions that are not accepted, because one cell can determine the dtype of a column and thereby
 # the values in other rows. The first three return different values for 0. For a sparse matrix (not
 # array), np.square is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the
@@ -129,43 +139,78 @@ def has_non_finite_values(function, largest=1e4):
             return False
 
 
-def refers_to_table(function):
-    """Return True if a user-defined function may read a table that it does not receive.
+def refers_to_table(function, n_rows=None):
+    """Return True if a user-defined function may read rows that it does not receive.
 
-    Such a table is in a variable that the function names, in a default or bound argument, in an
-    attribute of the object whose method it is, or in one of these for another function that the
-    user wrote and that the function names.
+    They are in a table or in a column, or a fitted model was computed from them. The function can
+    reach these through its variables, defaults and bound arguments, through collections, and
+    through other functions, classes, modules and objects of the user. Private and frozen models are
+    not searched: the rows of a frozen one count as public.
 
     Parameters
     ----------
     function : object
         False for objects that cannot be called.
+    n_rows : int, default=None
+        Number of rows of the table that the function could read; None if it is unknown.
     """
     if not callable(function) or isinstance(function, type):
         return False
-    visited = set()
+    max_constants = MAX_CONSTANTS
+    if n_rows is not None:
+        max_constants = min(MAX_CONSTANTS, n_rows - 1)
+    # Objects by their ids, so that no id is used again.
+    visited = {}
     pending = [function]
     while pending:
         value = pending.pop()
         if id(value) in visited:
             continue
-        visited.add(id(value))
-        values = _values_in(value)
-        if any(map(_holds_table, values)):
+        if len(visited) > MAX_OBJECTS:
             return True
-        pending += [item for item in values if _is_of_user(item)]
+        visited[id(value)] = value
+        if value is not function and (_is_table(value, max_constants) or _is_fitted_raw(value)):
+            return True
+        pending += _values_in(value, is_passed=value is function)
     return False
 
 
-def _values_in(function):
-    """Return the values that a function, a method or another callable object can read."""
-    if isinstance(function, partial):
-        return [function.func, *function.args, *function.keywords.values()]
-    if isinstance(function, MethodType):
-        attributes = getattr(function.__self__, "__dict__", {})
-        return [function.__func__, *attributes.values()]
-    if not isinstance(function, FunctionType):
-        return [type(function).__call__, *getattr(function, "__dict__", {}).values()]
+def _values_in(value, is_passed=False):
+    """Return the values that a function can read, or that a collection or an object holds.
+
+    Functions and objects of libraries hold nothing of the user's, unless they are collections.
+
+    Parameters
+    ----------
+    value : object
+    is_passed : bool, default=False
+        True for the function that a tool received, whose attributes are read in any case.
+    """
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, FunctionType):
+        return _values_in_function(value) if is_passed or _is_of_user(value) else []
+    if isinstance(value, dict):
+        return list(islice(value.values(), MAX_VALUES))
+    if isinstance(value, COLLECTIONS):
+        return list(islice(value, MAX_VALUES))
+    if isinstance(value, property):
+        return [value.fget]
+    if isinstance(value, staticmethod | classmethod):
+        return [value.__func__]
+    if isinstance(value, type):
+        return _attributes_of_class(value)
+    if is_private(value) or is_frozen(value):
+        return []
+    if is_passed or is_record(value) or is_estimator(value) or not is_in_library(type(value)):
+        return [*attributes_of(value).values(), *_attributes_of_class(type(value))]
+    return []
+
+
+def _values_in_function(function):
+    """Return the arguments and variables of a function outside of its body."""
     values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
         try:
@@ -174,7 +219,23 @@ def _values_in(function):
             # The variable has no value yet.
             continue
     names = _global_names(function.__code__)
-    return values + [function.__globals__[name] for name in names if name in function.__globals__]
+    values += [function.__globals__[name] for name in names if name in function.__globals__]
+    # A module of the user may hold a table.
+    for module in [value for value in values if isinstance(value, ModuleType)]:
+        if not _is_installed(getattr(module, "__file__", None)):
+            values += [vars(module)[name] for name in _attribute_names(function.__code__, module)]
+    return [value for value in values if not isinstance(value, ModuleType)]
+
+
+def _attributes_of_class(kind):
+    """Return the attributes of a class and of its base classes that the user wrote."""
+    return [
+        item
+        for cls in kind.__mro__
+        if not is_in_library(cls)
+        for name, item in vars(cls).items()
+        if not (name.startswith("__") and name.endswith("__")) or name == "__call__"
+    ]
 
 
 def _global_names(code):
@@ -190,32 +251,61 @@ def _global_names(code):
     return names - vars(builtins).keys()
 
 
-def _is_of_user(value):
+def _attribute_names(code, module):
+    """Return the names in a function, and in the functions inside it, that a module defines."""
+    names = set(code.co_names) & vars(module).keys()
+    for item in code.co_consts:
+        if isinstance(item, CodeType):
+            names |= _attribute_names(item, module)
+    return names
+
+
+def _is_of_user(function):
     """Return True for a function that is not defined in an installed package."""
-    if isinstance(value, partial | MethodType):
-        return True
-    path = value.__code__.co_filename if isinstance(value, FunctionType) else INSTALLED[0]
-    return not any(folder in path for folder in INSTALLED)
+    return not _is_installed(function.__code__.co_filename)
 
 
-def _holds_table(value):
-    """Return True for an array with several rows and columns, and for a collection of one."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return any(map(_is_table, value[:MAX_VALUES]))
-    return _is_table(value)
+def _is_installed(path):
+    """Return True for the path of a file of an installed package; modules in C have none."""
+    return path is None or any(folder in path for folder in INSTALLED)
 
 
-def _is_table(value):
+def _is_table(value, max_constants):
+    """Return True for a table, and for an array or a collection of too many constants."""
     # A lazy frame has no shape.
     if hasattr(type(value), "columns"):
         return True
+    if isinstance(value, COLLECTIONS):
+        return _count_constants(value, max_constants) > max_constants
     shape = getattr(value, "shape", None)
-    if not isinstance(shape, tuple) or len(shape) < 2:
+    if not isinstance(shape, tuple) or not shape:
         return False
     # Dask does not know the number of rows.
-    return not (isinstance(shape[0], Integral) and shape[0] == 1)
+    if not all(isinstance(length, Integral) for length in shape):
+        return True
+    has_rows = len(shape) > 1 and shape[0] != 1
+    return has_rows or prod(shape) > max_constants
+
+
+def _count_constants(collection, max_constants):
+    """Return the number of constants in a collection and in those inside it, or above the limit."""
+    count = 0
+    pending = [collection]
+    while pending and count <= max_constants:
+        for item in islice(pending.pop(), MAX_VALUES):
+            if isinstance(item, Number | str):
+                count += 1
+            elif isinstance(item, COLLECTIONS):
+                pending.append(item)
+    return count
+
+
+def _is_fitted_raw(value):
+    """Return True for an estimator that learned from rows and is neither private nor frozen."""
+    if not is_estimator(value) or is_private(value) or is_frozen(value):
+        return False
+    names = getattr(value, "__dict__", {})
+    return any(name.endswith("_") and not name.startswith("_") for name in names)
 
 
 def _is_constant(value):

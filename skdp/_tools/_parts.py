@@ -104,8 +104,8 @@ def parts_in(name, value):
         for key, item in islice(value.items(), MAX_PARTS):
             if is_step(item):
                 yield f"{name}[{key!r}]", item
-    elif _is_record(value):
-        for key, item in _attributes_of(value).items():
+    elif is_record(value):
+        for key, item in attributes_of(value).items():
             if is_step(item):
                 yield f"{name}.{key}", item
     elif type(value) in (list, tuple) and not _is_row(value):
@@ -123,14 +123,14 @@ def _is_row(value):
     return len(value) > MAX_MIXED and isinstance(value[0], Number | str | None)
 
 
-def _is_record(value):
+def is_record(value):
     """Return True for a named tuple, a namespace or an instance of a data class."""
     is_named_tuple = isinstance(value, tuple) and hasattr(type(value), "_fields")
     is_instance = isinstance(value, SimpleNamespace) or is_dataclass(type(value))
     return is_named_tuple or is_instance
 
 
-def _attributes_of(value):
+def attributes_of(value):
     """Return the attributes of an object by name, wherever its class stores them."""
     attributes = {
         name: getattr(value, name)
@@ -176,7 +176,7 @@ def _constructor_params(value):
             # `get_params` leaves out arguments that a constructor accepts as **kwargs.
             if names is not None and is_in_library(type(value)):
                 return params
-    attributes = _attributes_of(value)
+    attributes = attributes_of(value)
     if is_in_library(type(value)) and names is not None and attributes.keys() >= set(names):
         return {name: attributes[name] for name in names}
     return {name: item for name, item in attributes.items() if not name.endswith("_")} | params

@@ -223,10 +223,10 @@ def score_problem(variables):
         problems.append(UNKNOWN_SCORES)
     elif not has_private_scores(scoring):
         problems.append(RAW_SCORES)
-    if refers_to_table(getattr(owner, "refit", None)):
+    if refers_to_table(getattr(owner, "refit", None), number_of_rows(variables)):
         problems.append(
-            "chooses by a function refit that may read rows, since it refers to a table (let it "
-            "read the scores alone)"
+            "chooses by a function refit that may read rows, since it refers to a table, a column "
+            "or a fitted model (let it read the scores alone)"
         )
     problems.append(folds_problem(cv, estimator, scoring))
     return " and ".join(filter(None, problems))
@@ -295,7 +295,7 @@ def repeated_rows_problem(variables):
             "person's row counts repeatedly"
         )
     is_listed = isinstance(folds, list | tuple | np.ndarray) and all(map(_is_fold, folds))
-    n_rows = _number_of_rows(variables)
+    n_rows = number_of_rows(variables)
     if is_listed and any(_repeats(rows, n_rows) for fold in folds for rows in fold):
         return "receives folds that list rows more than once, so a person's row counts repeatedly"
     return ""
@@ -325,14 +325,14 @@ def repeats_rows(variables):
     """Return True if a scikit-learn function passed repeated rows to the fit of one fold."""
     train = variables.get("train")
     is_listed = isinstance(train, list | tuple | np.ndarray)
-    return is_listed and _repeats(train, _number_of_rows(variables))
+    return is_listed and _repeats(train, number_of_rows(variables))
 
 
 def _is_fold(value):
     return isinstance(value, list | tuple | np.ndarray) and len(value) == 2
 
 
-def _number_of_rows(variables):
+def number_of_rows(variables):
     """Return the number of rows in a call's table or target; None if it has neither."""
     for name in ("X", "y"):
         shape = getattr(variables.get(name), "shape", None)
