@@ -359,11 +359,19 @@ def reading(model, rows):
     return np.abs(model.coef_[0])
 
 
+def reading_attribute(model, held):
+    return reading(model, held.rows)
+
+
 def module_of_user(rows):
     module = types.ModuleType("tables_of_user")
     module.__file__ = "tables_of_user.py"
     module.rows = rows
     return module
+
+
+def reading_module(module):
+    return lambda model: reading(model, module.rows)
 
 
 def class_of_user(rows):
@@ -396,15 +404,15 @@ PLACES_OF_ROWS = {
     "closure": lambda rows: lambda model: reading(model, rows),
     "default": lambda rows: lambda model, held=rows: reading(model, held),
     "bound argument": lambda rows: partial(reading, rows=rows),
-    "data class": lambda rows: lambda model, held=Holder(rows): reading(model, held.rows),
+    "data class": lambda rows: partial(reading_attribute, held=Holder(rows)),
     "method": lambda rows: Holder(rows).read,
     "object in an object": lambda rows: Holder(Holder(rows)).read,
-    "slot": lambda rows: lambda model, held=Slotted(rows): reading(model, held.rows),
+    "slot": lambda rows: partial(reading_attribute, held=Slotted(rows)),
     "namespace": lambda rows: partial(reading, rows=types.SimpleNamespace(rows=rows)),
     "inner function": lambda rows: lambda model, read=lambda: rows: reading(model, read()),
-    "class": lambda rows: lambda model, held=class_of_user(rows): reading(model, held.rows),
+    "class": lambda rows: partial(reading_attribute, held=class_of_user(rows)),
     "base class": derived_from_user,
-    "module": lambda rows: lambda model, held=module_of_user(rows): reading(model, held.rows),
+    "module": lambda rows: reading_module(module_of_user(rows)),
 }
 # What a function can hold without reading rows.
 FORMS_WITHOUT_ROWS = {
