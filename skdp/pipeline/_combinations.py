@@ -4,17 +4,34 @@ scikit-learn finds such errors only in the fit of the tool. In a pipeline, this 
 charges of the steps before it.
 """
 
-from numbers import Integral
+from inspect import signature
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp._tools._parts import copy_parts, nested_parts
-from skdp.pipeline._instances import is_estimator, sklearn_name
+from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
 
 # The estimators that stacks fit if `final_estimator` is None.
 DEFAULT_FINALS = {"StackingClassifier": LogisticRegression, "StackingRegressor": RidgeCV}
+# Tools that fit a model to predictions for each row by models which have not seen the row.
+NEED_PREDICTIONS = frozenset(
+    {"StackingClassifier", "StackingRegressor", "ClassifierChain", "RegressorChain"}
+)
+# Splitters of scikit-learn whose test sets do not contain each row once. Those that need groups are
+# recognized by their names.
+INCOMPLETE_FOLDS = frozenset(
+    {
+        "RepeatedKFold",
+        "RepeatedStratifiedKFold",
+        "ShuffleSplit",
+        "StratifiedShuffleSplit",
+        "TimeSeriesSplit",
+    }
+)
+USE_FOLDS = "use cv=KFold(5, shuffle=True, random_state=0)"
 
 
 def check_combination(tool, table):
@@ -31,18 +48,77 @@ def check_combination(tool, table):
         check(tool, table)
 
 
-def check_methods(tool):
-    """Raise `ValueError` if a member of a tool does not have the method that the tool calls.
+def check_members_can_be_used(tool, table):
+    """Raise `ValueError` if a tool cannot use its members once they are fitted.
 
-    scikit-learn detects this only when the tool has fitted its members, or predicts.
+    A member lacks a method or an attribute that the tool reads, or the folds do not yield the
+    predictions that the tool needs. scikit-learn detects this only after the charges of the
+    members.
 
     Parameters
     ----------
     tool : estimator
+    table : PublicTable
+        Known facts about the table and the target of its fit.
     """
-    check = METHOD_CHECKS.get(sklearn_name(tool))
-    if check is not None:
-        check(tool)
+    name = sklearn_name(tool)
+    if name in METHOD_CHECKS:
+        METHOD_CHECKS[name](tool)
+    if name in NEED_PREDICTIONS:
+        _check_folds_of_predictions(tool, table)
+
+
+def _check_folds_of_predictions(tool, table):
+    """Raise `ValueError` unless folds put each row into one test set, without knowing groups."""
+    cv = tool.cv
+    name = type(tool).__name__
+    kind = sklearn_name(cv)
+    n_rows = _n_rows(table)
+    if isinstance(cv, str) and "Chain" in name:
+        raise ValueError(f"cv={cv!r}, but a {name} always fits its members: use None, or folds")
+    if "Group" in kind:
+        raise ValueError(f"cv is a {kind}, but a {name} passes no groups to it: {USE_FOLDS}")
+    if kind in INCOMPLETE_FOLDS or _repeats_tests(cv) or _lists_no_partition(cv, n_rows):
+        described = kind or "list of folds"
+        raise ValueError(
+            f"cv is a {described} in which a row is not in exactly one test set, so a {name} has "
+            f"no prediction, or several, for this row: {USE_FOLDS}"
+        )
+    _check_number_of_folds(tool, table)
+
+
+def _check_number_of_folds(tool, table):
+    """Raise `ValueError` if there are more folds than rows."""
+    n_rows = _n_rows(table)
+    n_folds = tool.cv
+    if sklearn_name(tool.cv) in ("KFold", "StratifiedKFold"):
+        n_folds = tool.cv.n_splits
+    if n_rows is not None and isinstance(n_folds, Integral) and n_folds > n_rows:
+        raise ValueError(f"cv has {n_folds} folds, more than the {n_rows} rows")
+
+
+def _repeats_tests(cv):
+    """Return True for a splitter that leaves out several rows at a time, in all combinations."""
+    return sklearn_name(cv) == "LeavePOut" and cv.p > 1
+
+
+def _lists_no_partition(cv, n_rows):
+    """Return True for listed folds, which are public, whose test sets are no partition."""
+    if sklearn_name(cv) == "PredefinedSplit":
+        return bool(np.any(np.asarray(cv.test_fold) == -1))
+    if not isinstance(cv, list | tuple) or n_rows is None:
+        return False
+    try:
+        tests = np.concatenate([test for _, test in cv])
+        if tests.dtype == bool:
+            # scikit-learn refuses masks, too.
+            return True
+        # Negative numbers count from the end.
+        tested = np.sort(np.arange(n_rows)[tests])
+    except (TypeError, ValueError, IndexError):
+        # The tool itself refuses other values.
+        return False
+    return not np.array_equal(tested, np.arange(n_rows))
 
 
 def _check_methods_of_stack(stack):
@@ -82,6 +158,16 @@ def _check_method_of_self_training(classifier):
         setting = "SelfTrainingClassifier chooses labels by probabilities"
         remedy = "use a classifier that has it"
         raise _missing_method(setting, "estimator", member, method, remedy)
+
+
+def _check_covariance(model):
+    estimator = model.covariance_estimator
+    if of_skdp(estimator):
+        raise ValueError(
+            f"covariance_estimator is a {type(estimator).__name__}, whose fit has no attribute "
+            "covariance_: use DPGaussianNB or DPLogisticRegression in place of the discriminant "
+            "analysis"
+        )
 
 
 def _missing_method(setting, name, member, method, remedy):
@@ -131,6 +217,7 @@ def _check_votes(ensemble, table):
 
 
 def _check_search(search, table):
+    _check_number_of_folds(search, table)
     if hasattr(search, "param_grid"):
         ParameterGrid(search.param_grid)
     else:
@@ -150,7 +237,19 @@ def _check_search(search, table):
         raise ValueError(f"min_resources={smallest} is more than the {n_rows} rows")
 
 
+def _check_two_columns(selector, table):
+    n_columns = table.form.n_columns
+    if n_columns is not None and n_columns < 2:
+        raise ValueError(f"the table has {n_columns} columns, but at least 2 are needed")
+
+
+def _check_scored_selection(selector, table):
+    _check_two_columns(selector, table)
+    _check_number_of_folds(selector, table)
+
+
 def _check_number_of_features(selector, table):
+    _check_scored_selection(selector, table)
     n_columns = table.form.n_columns
     n_selected = selector.n_features_to_select
     is_number = isinstance(n_selected, Integral) and not isinstance(n_selected, bool)
@@ -159,6 +258,50 @@ def _check_number_of_features(selector, table):
             f"n_features_to_select={n_selected} must be less than the number of columns, "
             f"{n_columns}"
         )
+
+
+def selected_widths(selector, n_columns):
+    """Return the smallest and largest numbers of columns to which a selection fits its estimator.
+
+    Parameters
+    ----------
+    selector : RFE, RFECV or SequentialFeatureSelector
+    n_columns : int or None
+        Number of columns of its table; None if unknown.
+
+    Returns
+    -------
+    list of int
+        Unknown numbers are left out.
+    """
+    name = sklearn_name(selector)
+    if name == "RFECV":
+        n_selected = selector.min_features_to_select
+    else:
+        n_selected = selector.n_features_to_select
+        if isinstance(n_selected, Real) and not isinstance(n_selected, Integral):
+            n_selected = n_columns and int(n_columns * n_selected)
+        elif n_selected is None or (n_selected == "auto" and selector.tol is None):
+            n_selected = n_columns and n_columns // 2
+    largest = n_columns
+    if name == "SequentialFeatureSelector":
+        if selector.direction == "forward":
+            largest = 1
+        else:
+            largest = n_columns and n_columns - 1
+    return [width for width in (largest, n_selected) if isinstance(width, Integral) and width > 0]
+
+
+def _check_score_function(selector, table):
+    try:
+        signature(selector.score_func).bind("X", "y")
+    except TypeError as error:
+        raise ValueError(
+            f"score_func={selector.score_func!r} cannot be called with X and y ({error})"
+        ) from error
+    except ValueError:
+        # The signature of a compiled function may be unknown.
+        return
 
 
 def _check_selection(selector, table):
@@ -202,6 +345,13 @@ def _check_columns_of_target(tool, table):
         raise ValueError(f"order={order!r} does not list each of the {n_outputs} outputs once")
 
 
+def _n_rows(table):
+    """Return the number of rows of the target; None if it is unknown."""
+    if table.y is None or not np.shape(table.y):
+        return None
+    return np.shape(table.y)[0]
+
+
 def _n_outputs(table):
     """Return the number of columns of the target; None if it is unknown."""
     if table.y is None:
@@ -210,6 +360,14 @@ def _n_outputs(table):
     return shape[1] if len(shape) == 2 else 1
 
 
+UNIVARIATE_SELECTIONS = (
+    "GenericUnivariateSelect",
+    "SelectFdr",
+    "SelectFpr",
+    "SelectFwe",
+    "SelectKBest",
+    "SelectPercentile",
+)
 CHECKS = {
     "TransformedTargetRegressor": _check_target_functions,
     "VotingClassifier": _check_votes,
@@ -222,6 +380,9 @@ CHECKS = {
     "HalvingRandomSearchCV": _check_search,
     "SequentialFeatureSelector": _check_number_of_features,
     "SelectFromModel": _check_selection,
+    "RFE": _check_two_columns,
+    "RFECV": _check_scored_selection,
+    **dict.fromkeys(UNIVARIATE_SELECTIONS, _check_score_function),
     "MultiOutputClassifier": _check_columns_of_target,
     "MultiOutputRegressor": _check_columns_of_target,
     "ClassifierChain": _check_columns_of_target,
@@ -233,4 +394,6 @@ METHOD_CHECKS = {
     "VotingClassifier": _check_methods_of_votes,
     "FixedThresholdClassifier": _check_method_of_threshold,
     "SelfTrainingClassifier": _check_method_of_self_training,
+    "LinearDiscriminantAnalysis": _check_covariance,
+    "QuadraticDiscriminantAnalysis": _check_covariance,
 }

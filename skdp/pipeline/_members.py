@@ -2,7 +2,7 @@
 
 from collections.abc import Sized
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 from sklearn import get_config
@@ -12,18 +12,23 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._forms import UNKNOWN_FORM
 from skdp._data._lengths import check_lengths, n_rows_of
 from skdp._data._tables import target_array
 from skdp._tools._scores_and_folds import declared_labels_of
-from skdp.pipeline._combinations import check_combination, check_methods
+from skdp.pipeline._combinations import (
+    check_combination,
+    check_members_can_be_used,
+    selected_widths,
+)
 from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, step_message, with_params
 from skdp.pipeline._kinds import is_private, step_kind
 from skdp.pipeline._known import inner_parts, join_names
-from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_parameters
+from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_fitted_columns, check_parameters
 from skdp.pipeline._steps import walk_through
 from skdp.utils._warnings import warn_user
 
@@ -44,7 +49,12 @@ NEED_LABELS = ENCODE_LABELS | SPLIT_LABELS
 PASS_TABLE_ON = frozenset(
     "FeatureUnion VotingClassifier VotingRegressor StackingClassifier StackingRegressor "
     "OneVsRestClassifier MultiOutputClassifier MultiOutputRegressor SelectFromModel "
-    "TransformedTargetRegressor".split()
+    "TransformedTargetRegressor FixedThresholdClassifier".split()
+)
+# Tools that fit their member to some of the columns, and those whose members may be fitted before.
+SELECT_COLUMNS = frozenset({"RFE", "RFECV", "SequentialFeatureSelector"})
+PREFIT_BY_FOLDS = frozenset(
+    {"StackingClassifier", "StackingRegressor", "TunedThresholdClassifierCV"}
 )
 # Members of these tools that receive a different table.
 RECEIVE_OTHER_TABLES = frozenset({"final_estimator", "transformer"})
@@ -161,10 +171,8 @@ def check_members(tool, table=ANY_TABLE, name=""):
         has_target = table.has_target or table.y is not None
         check_parameters(tool, replace(table, has_target=has_target), prefix=name)
         return
-    # The model of a prefit tool was fitted earlier, and a checked container checks its steps
-    # itself.
-    is_prefit = getattr(tool, "prefit", None) is True or _is_text(tool, "cv", "prefit")
-    if is_prefit or isinstance(tool, FrozenEstimator):
+    if isinstance(tool, FrozenEstimator):
+        _check_fitted(tool, tool, table, name)
         return
     if name:
         # scikit-learn checked the tool's own parameters when its fit began.
@@ -173,8 +181,13 @@ def check_members(tool, table=ANY_TABLE, name=""):
             check_combination(tool, table)
         except (TypeError, ValueError) as error:
             raise ValueError(step_message(name, error)) from error
+    if _is_prefit(tool):
+        for part, member in inner_parts(tool):
+            if part not in RECEIVE_OTHER_TABLES:
+                _check_fitted(member, tool, table, join_names(name, part))
+        return
     try:
-        check_methods(tool)
+        check_members_can_be_used(tool, table)
     except ValueError as error:
         raise ValueError(step_message(name or sklearn_name(tool), error)) from error
     _check_target(tool, table, name)
@@ -190,13 +203,53 @@ def check_members(tool, table=ANY_TABLE, name=""):
         return
     for part, member in inner_parts(tool):
         if is_estimator(member):
-            passes_on = sklearn_name(tool) in PASS_TABLE_ON and part not in RECEIVE_OTHER_TABLES
-            inner_form = UNKNOWN_FORM
-            if passes_on:
-                inner_form = form
-            for y in (first, *others):
+            for inner_form, y in product(_forms_of_member(tool, part, form), (first, *others)):
                 member_table = replace(inner, form=inner_form, y=y)
                 check_members(member, member_table, join_names(name, part))
+
+
+def _is_prefit(tool):
+    """Return True for a tool whose members were fitted earlier and are not fitted again."""
+    is_by_folds = sklearn_name(tool) in PREFIT_BY_FOLDS and _is_text(tool, "cv", "prefit")
+    return getattr(tool, "prefit", None) is True or is_by_folds
+
+
+def _check_fitted(model, tool, table, name):
+    """Raise `ValueError` if a model that a tool does not fit is not fitted, or to other columns.
+
+    Parameters
+    ----------
+    model : estimator, "passthrough" or "drop"
+    tool : estimator
+        The tool that uses the model, or the model itself.
+    table : PublicTable
+    name : str
+        Name of the model, as in `set_params`.
+    """
+    if not is_estimator(model):
+        return
+    form = UNKNOWN_FORM
+    if model is tool or sklearn_name(tool) in PASS_TABLE_ON:
+        form = table.form
+    try:
+        check_is_fitted(model)
+        check_fitted_columns(model, form)
+    except ValueError as error:
+        raise ValueError(step_message(name or sklearn_name(tool), error)) from error
+
+
+def _forms_of_member(tool, part, form):
+    """Return the forms of the tables that a tool may pass to a member, a list."""
+    kind = sklearn_name(tool)
+    if kind in SELECT_COLUMNS:
+        # Selections pass arrays on.
+        return [
+            replace(form_of_table(np.empty((0, width))), is_sparse=form.is_sparse)
+            for width in selected_widths(tool, form.n_columns)
+        ] or [UNKNOWN_FORM]
+    if kind in PASS_TABLE_ON and part not in RECEIVE_OTHER_TABLES:
+        return [form]
+    return [UNKNOWN_FORM]
 
 
 def _check_candidates(search, table, name):

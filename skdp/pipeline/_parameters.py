@@ -266,11 +266,24 @@ def _check_step(step, table):
 def _check_frozen(step):
     """Raise `ValueError` if a frozen step was fitted to other columns."""
     fitted = step.estimator.estimator
-    form = step.form
+    check_fitted_columns(fitted, step.form)
+    if step.kind == "frozen" and of_skdp(fitted) and hasattr(fitted, "transform"):
+        _check_frozen_words(fitted, step.form)
+
+
+def check_fitted_columns(fitted, form):
+    """Raise `ValueError` if an estimator was fitted to other columns than those of a table.
+
+    Parameters
+    ----------
+    fitted : estimator
+    form : TableForm
+        Known facts about the table.
+    """
     width = getattr(fitted, "n_features_in_", None)
-    if None not in (width, step.n_features) and width != step.n_features:
+    if None not in (width, form.n_columns) and width != form.n_columns:
         raise ValueError(
-            f"estimator was fitted to {width} columns, but the step receives {step.n_features}"
+            f"estimator was fitted to {width} columns, but the step receives {form.n_columns}"
         )
     names = getattr(fitted, "feature_names_in_", None)
     if names is not None and form.is_frame and form.names is not None:
@@ -281,8 +294,6 @@ def _check_frozen(step):
                 f"estimator was fitted to columns {fitted_names}, but the step receives "
                 f"{table_names}; pass the same columns in the same order"
             )
-    if step.kind == "frozen" and of_skdp(fitted) and hasattr(fitted, "transform"):
-        _check_frozen_words(fitted, form)
 
 
 def _check_frozen_words(fitted, form):

@@ -3,17 +3,39 @@
 import numpy as np
 import pytest
 from scipy.stats import uniform
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import StackingClassifier, VotingClassifier, VotingRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.feature_selection import SelectFromModel, SequentialFeatureSelector
+from sklearn.feature_selection import (
+    RFE,
+    RFECV,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
     KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePOut,
+    PredefinedSplit,
     RandomizedSearchCV,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    cross_val_predict,
 )
 from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import (
@@ -22,11 +44,18 @@ from sklearn.multioutput import (
     MultiOutputRegressor,
     RegressorChain,
 )
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skdp import DPLinearSVC, DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant
+from skdp import (
+    DPPCA,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
 from skdp.model_selection import make_dp_scorer
 from skdp.pipeline._members import check_members
 
@@ -40,6 +69,10 @@ FOLDS = KFold(3, shuffle=True, random_state=0)
 
 def classifier(accountant, **params):
     return DPLogisticRegression(0.1, delta=1e-6, data_norm=2.0, accountant=accountant, **params)
+
+
+def scaler(accountant):
+    return DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant)
 
 
 def machine(accountant):
@@ -155,6 +188,36 @@ WRONG = {
         y,
         "max_features=4 is more",
     ),
+    "one column": (
+        lambda a: make_pipeline(
+            ColumnTransformer([("s", scaler(a), [0])]), RFE(classifier(a), n_features_to_select=1)
+        ),
+        y,
+        "at least 2 are needed",
+    ),
+    "folds without fits": (
+        lambda a: RegressorChain(regressor(a), cv="prefit"),
+        X[:, :2],
+        "always fits its members",
+    ),
+    "folds of a search": (
+        lambda a: GridSearchCV(classifier(a), {}, scoring=score(a), cv=KFold(61)),
+        y,
+        "61 folds, more than the 60 rows",
+    ),
+    "folds that were fitted": (
+        lambda a: GridSearchCV(classifier(a), {}, scoring=score(a), cv="prefit"),
+        y,
+        "'cv' parameter",
+    ),
+    "covariance": (
+        lambda a: LinearDiscriminantAnalysis(
+            solver="lsqr", covariance_estimator=DPPCA(0.1, data_norm=2.0, accountant=a)
+        ),
+        y,
+        "no attribute covariance_",
+    ),
+    "score function": (lambda a: SelectKBest(len, k=1), y, "cannot be called with X and y"),
     "one output": (lambda a: MultiOutputRegressor(regressor(a)), X[:, 0], "y has one dimension"),
     "order": (lambda a: RegressorChain(regressor(a), order=[0, 0]), X[:, :2], "does not list each"),
     "order beyond": (
@@ -166,16 +229,18 @@ WRONG = {
 
 
 # These are refused without a pipeline, too: scikit-learn would detect them after a member's fit.
-DETECTED_LATE = [name for name in WRONG if name.startswith(("soft", "method", "misspelled"))]
+DETECTED_LATE = [
+    name for name in WRONG if name.startswith(("soft", "method", "misspelled", "covariance"))
+]
 
 
+@pytest.mark.filterwarnings("ignore::skdp.RawDataWarning")
 @pytest.mark.parametrize("name", WRONG)
 def test_combinations_are_refused_before_the_first_charge(name):
     make, target, words = WRONG[name]
     accountant = PrivacyAccountant(1000.0, 1e-2)
-    scaler = DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant)
     with pytest.raises((TypeError, ValueError), match=words):
-        make_pipeline(scaler, make(accountant)).fit(X, target)
+        make_pipeline(scaler(accountant), make(accountant)).fit(X, target)
     if name in DETECTED_LATE:
         with pytest.raises(ValueError, match=words):
             make(accountant).fit(X, target)
@@ -222,7 +287,7 @@ def test_each_column_is_checked_for_undeclared_labels_before_the_first_charge(wr
     accountant = PrivacyAccountant(100.0, 1e-2)
     model = wrapper(classifier(accountant, classes=[0, 1]))
     if is_behind:
-        model = make_pipeline(DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant), model)
+        model = make_pipeline(scaler(accountant), model)
     with pytest.raises(ValueError, match="not among the declared classes"):
         model.fit(X, np.c_[y, three])
     assert accountant.epsilon_spent == 0.0
@@ -231,8 +296,7 @@ def test_each_column_is_checked_for_undeclared_labels_before_the_first_charge(wr
 @pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OutputCodeClassifier])
 def test_models_of_one_label_must_declare_zero_and_one(wrapper):
     accountant = PrivacyAccountant(100.0, 1e-2)
-    scaler = DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant)
-    model = make_pipeline(scaler, wrapper(classifier(accountant, classes=[0, 2])))
+    model = make_pipeline(scaler(accountant), wrapper(classifier(accountant, classes=[0, 2])))
     with pytest.raises(ValueError, match="not among the declared classes"):
         model.fit(X, three)
     assert accountant.epsilon_spent == 0.0
@@ -254,5 +318,160 @@ def test_an_encoder_of_labels_that_do_not_all_occur_is_refused_at_no_cost(kind, 
         first = DPStandardScaler(0.1, bounds=(-9, 9), accountant=accountant)
         tool = make_pipeline(first, tool)
     with pytest.raises(ValueError, match="'c' declares 3 classes, and y holds 2"):
+        tool.fit(X, y)
+    assert accountant.epsilon_spent == 0.0
+
+
+ROWS = np.arange(12)
+# Folds with row numbers, of which some put each row into exactly one test set.
+ALL_FOLDS = {
+    "folds": KFold(3),
+    "number": 3,
+    "too many": KFold(13),
+    "each row": LeaveOneOut(),
+    "pairs": LeavePOut(11),
+    "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    "random": ShuffleSplit(3, random_state=0),
+    "in order": TimeSeriesSplit(3),
+    "groups": LeaveOneGroupOut(),
+    "declared": PredefinedSplit(ROWS % 3),
+    "declared in part": PredefinedSplit(ROWS % 3 - 1),
+    "list": list(KFold(3).split(ROWS)),
+    "masks": [(ROWS % 2 == 0, ROWS % 2 == 1), (ROWS % 2 == 1, ROWS % 2 == 0)],
+    "list of a part": list(KFold(3).split(ROWS))[:2],
+    "list of a row twice": [*KFold(3).split(ROWS), (ROWS[1:], ROWS[:1])],
+}
+NEED_PREDICTIONS = {
+    "stack": lambda a, cv: StackingRegressor([("r", regressor(a))], regressor(a), cv=cv),
+    "chain": lambda a, cv: RegressorChain(regressor(a), cv=cv),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("tool", NEED_PREDICTIONS)
+@pytest.mark.parametrize("name", ALL_FOLDS)
+def test_folds_that_predict_no_row_or_a_row_twice_cost_nothing(name, tool):
+    """Exactly the folds that `cross_val_predict` refuses are refused before the first charge."""
+    folds = ALL_FOLDS[name]
+    table = X[: len(ROWS)]
+    target = table[:, 0] if tool == "stack" else table[:, :2]
+    is_valid = True
+    try:
+        cross_val_predict(Ridge(), table, table[:, 0], cv=folds)
+    except ValueError:
+        is_valid = False
+    for is_behind in (False, True):
+        accountant = PrivacyAccountant(1000.0, 1e-2, ledger="memory://")
+        model = NEED_PREDICTIONS[tool](accountant, folds)
+        if is_behind:
+            model = make_pipeline(scaler(accountant), model)
+        if is_valid:
+            model.fit(table, target)
+        else:
+            with pytest.raises(ValueError, match="cv "):
+                model.fit(table, target)
+        assert (accountant.epsilon_spent > 0.0) == is_valid
+
+
+def importances(model):
+    """Return importances by position, for a model of any number of columns."""
+    return np.arange(float(model.n_features_in_))
+
+
+# Selections that fit their estimator to some of the columns, from all three to one or two.
+SELECTIONS = {
+    "half": lambda model, scores: RFE(model, importance_getter=importances),
+    "two": lambda model, scores: RFE(model, n_features_to_select=2, importance_getter=importances),
+    "all": lambda model, scores: RFE(model, n_features_to_select=3, importance_getter=importances),
+    "fraction": lambda model, scores: RFE(
+        model, n_features_to_select=0.7, importance_getter=importances
+    ),
+    "scored": lambda model, scores: RFECV(model, importance_getter=importances, **scores),
+    "scored from two": lambda model, scores: RFECV(
+        model, min_features_to_select=2, importance_getter=importances, **scores
+    ),
+    "forward": lambda model, scores: SequentialFeatureSelector(
+        model, n_features_to_select=2, **scores
+    ),
+    "backward": lambda model, scores: SequentialFeatureSelector(
+        model, n_features_to_select=2, direction="backward", **scores
+    ),
+}
+
+
+@pytest.mark.quick_cases(every=3)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SELECTIONS)
+@pytest.mark.parametrize("n_read", [1, 2, 3])
+def test_columns_by_number_in_a_selection_are_checked_for_all_widths(name, n_read):
+    """A selection is refused exactly if it fails around a model that is not private."""
+    columns = list(range(n_read))
+    build = SELECTIONS[name]
+    raw = make_pipeline(ColumnTransformer([("s", Normalizer(), columns)]), LogisticRegression())
+    is_valid = True
+    try:
+        build(raw, {"cv": FOLDS}).fit(X, y)
+    except ValueError:
+        is_valid = False
+    accountant = PrivacyAccountant(1000.0, 1e-2, ledger="memory://")
+    private = make_pipeline(
+        ColumnTransformer([("s", scaler(accountant), columns)]), classifier(accountant)
+    )
+    tool = build(private, {"cv": FOLDS, "scoring": score(accountant)})
+    if is_valid:
+        make_pipeline(scaler(accountant), tool).fit(X, y)
+    else:
+        for model in (tool, make_pipeline(scaler(accountant), tool)):
+            with pytest.raises(ValueError, match="column"):
+                model.fit(X, y)
+    assert (accountant.epsilon_spent > 0.0) == is_valid
+
+
+FITTED = DPLogisticRegression(0.1, data_norm=2.0).fit(X[:, :2], y)
+FITTED_SCALER = DPStandardScaler(0.1, bounds=(-1, 1)).fit(X[:, :2])
+UNFITTED = DPLogisticRegression(0.1, data_norm=2.0)
+UNFITTED_SCALER = DPStandardScaler(0.1, bounds=(-1, 1))
+# Places of a model, or of a step, that was fitted earlier.
+FITTED_MODEL_IN = {
+    "pipeline": lambda a, model: make_pipeline(scaler(a), FrozenEstimator(model)),
+    "votes": lambda a, model: VotingClassifier(
+        [("c", classifier(a)), ("f", FrozenEstimator(model))]
+    ),
+    "stack": lambda a, model: StackingClassifier(
+        [("c", classifier(a)), ("f", FrozenEstimator(model))], classifier(a), cv=FOLDS
+    ),
+    "stack of fitted models": lambda a, model: make_pipeline(
+        scaler(a), StackingClassifier([("f", model)], classifier(a), cv="prefit")
+    ),
+    "selection": lambda a, model: make_pipeline(
+        scaler(a), SelectFromModel(model, prefit=True), classifier(a)
+    ),
+    "threshold": lambda a, model: make_pipeline(
+        scaler(a), FixedThresholdClassifier(FrozenEstimator(model))
+    ),
+}
+FITTED_STEP_IN = {
+    "pipeline": lambda a, step: make_pipeline(scaler(a), FrozenEstimator(step), classifier(a)),
+    "union": lambda a, step: make_pipeline(
+        FeatureUnion([("s", scaler(a)), ("f", FrozenEstimator(step))]), classifier(a)
+    ),
+    "columns": lambda a, step: ColumnTransformer(
+        [("s", scaler(a), [0]), ("f", FrozenEstimator(step), [0, 1, 2])]
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", [*FITTED_MODEL_IN, *(f"step {name}" for name in FITTED_STEP_IN)])
+@pytest.mark.parametrize("is_fitted", [True, False])
+def test_fitted_models_of_other_columns_are_refused_at_no_cost(place, is_fitted):
+    accountant = PrivacyAccountant(1000.0, 1e-2, ledger="memory://")
+    if place.startswith("step "):
+        part = FITTED_SCALER if is_fitted else UNFITTED_SCALER
+        tool = FITTED_STEP_IN[place.removeprefix("step ")](accountant, part)
+    else:
+        tool = FITTED_MODEL_IN[place](accountant, FITTED if is_fitted else UNFITTED)
+    words = "2 columns, but the step receives 3" if is_fitted else "not fitted|fitted estimator"
+    with pytest.raises(ValueError, match=words):
         tool.fit(X, y)
     assert accountant.epsilon_spent == 0.0
