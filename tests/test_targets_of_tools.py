@@ -4,16 +4,25 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy.sparse import csr_matrix
 from scipy.special import expm1, log1p
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant, RawDataWarning
+from skdp.model_selection import make_dp_scorer
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (90, 3))
@@ -130,3 +139,47 @@ def test_what_is_private_is_not_named(name):
     accountant = PrivacyAccountant(10.0, 1e-2, ledger="memory://", on_raw_data="raise")
     PRIVATE[name](accountant)
     assert accountant.epsilon_spent > 0.0
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("classes", [None, [0, 1]])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_one_versus_one_divides_rows_only_by_more_than_two_labels(
+    n_labels, classes, n_jobs, is_behind
+):
+    """With two labels, its single fit receives all rows, which is a fit like any other."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    model = OneVsOneClassifier(classifier(accountant, classes=classes), n_jobs=n_jobs)
+    if is_behind:
+        model = make_pipeline(scaler(accountant), model)
+    with warnings.catch_warnings(record=True) as caught, parallel_config(backend="threading"):
+        warnings.simplefilter("always")
+        model.fit(X, np.arange(90) % n_labels)
+    texts = [str(w.message) for w in caught if issubclass(w.category, RawDataWarning)]
+    # Declared classes keep secret which labels occur.
+    is_sound = n_labels == 2 and classes is None
+    assert len(texts) == (not is_sound)
+    assert all("exact number of rows of each label" in text for text in texts)
+
+
+SPLITTERS = {
+    "": KFold(2),
+    "depend on their labels": StratifiedKFold(2),
+    "depend on their groups": GroupKFold(2),
+    "depend on their labels and groups": StratifiedGroupKFold(2),
+}
+
+
+@pytest.mark.parametrize("words", SPLITTERS)
+def test_folds_are_named_by_the_values_that_they_read(words):
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    score = make_dp_scorer("accuracy", epsilon=0.1, accountant=accountant)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        groups = np.arange(90) % 9
+        folds = SPLITTERS[words]
+        cross_val_score(classifier(accountant), X, y, groups=groups, cv=folds, scoring=score)
+    texts = [str(w.message) for w in caught if issubclass(w.category, RawDataWarning)]
+    assert len(texts) == bool(words)
+    assert all(f"{words}:" in text for text in texts)

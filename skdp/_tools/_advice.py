@@ -84,6 +84,10 @@ FINAL_STAGE = (
     "its last stage is computed from raw rows: fit it to public rows, or release its results with "
     "functions of skdp.stats"
 )
+VOCABULARY = (
+    "use HashingVectorizer, or declare its vocabulary, with input='content' and a named analyzer, "
+    "without functions of your own"
+)
 CHAIN = "use cv=None"
 FRAMES = (
     "the types of a data frame that may contain words depend on all cells, so one cell can "

@@ -7,10 +7,12 @@ tool's name, or "" if this call has none. It reads parameters and shapes, and no
 import sys
 from numbers import Integral
 
+import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from skdp._data._classes import too_many_classes_problem
+from skdp._data._tables import target_array
 from skdp._tools._classes import is_of_classes
 from skdp._tools._functions import refers_to_table
 from skdp._tools._parts import holds_private, is_frozen, is_step, learns_raw, parts_in, parts_of
@@ -251,7 +253,7 @@ def _width(target):
 def multiclass_problem(variables):
     """Return the problem of one-vs-one, or of one-vs-rest with several columns, or ""."""
     if is_of_classes(variables.get("self"), "sklearn.OneVsOneClassifier"):
-        return LABEL_COUNTS
+        return one_versus_one_problem(variables)
     # `Y` has a column for each label of `y`. The labels of a single column are public.
     if _width(variables.get("y")) < 2:
         return ""
@@ -262,6 +264,25 @@ def multiclass_problem(variables):
             "which can reveal the label of one row"
         ),
     )(variables)
+
+
+def one_versus_one_problem(variables):
+    """Return the problem of one-vs-one, or of a fit in its worker; "" if there are two labels.
+
+    Then its only classifier receives all rows. Without declared classes, this classifier publishes
+    the labels that occur, so these count as public.
+    """
+    estimator = variables.get("estimator", tuned_estimator(variables.get("self")))
+    y = variables.get("y")
+    is_first_batch = "classes" in variables or "partial_fit_params" in variables
+    if is_first_batch or y is None or _width(y) > 1 or declares_some_labels(estimator):
+        return LABEL_COUNTS
+    try:
+        n_labels = len(np.unique(target_array(y)))
+    except (TypeError, ValueError):
+        # scikit-learn refuses labels that it cannot sort.
+        return LABEL_COUNTS
+    return LABEL_COUNTS if n_labels > 2 else ""
 
 
 def outputs_problem(variables):

@@ -16,6 +16,7 @@ from skdp._tools._call_problems import (
     RAW_SCORES,
     bootstrap_problem,
     no_problem,
+    one_versus_one_problem,
     paired_test_problem,
 )
 from skdp._tools._entries import KnownCaller, KnownStep
@@ -95,7 +96,12 @@ CROSS_VALIDATION = KnownCaller(
     refusal=scores_refusal,
 )
 # OneVsOneClassifier calls these functions in its worker processes.
-ONE_VERSUS_ONE = KnownCaller(wrong=LABEL_COUNTS, instead=LABELS_INSTEAD, name="OneVsOneClassifier")
+ONE_VERSUS_ONE = KnownCaller(
+    wrong=LABEL_COUNTS,
+    instead=LABELS_INSTEAD,
+    problem=one_versus_one_problem,
+    name="OneVsOneClassifier",
+)
 RAW_EFFECT = KnownCaller(
     wrong="averages over raw rows, with raw residuals for its interval",
     instead="use fit and, on public rows, predict",

@@ -138,8 +138,16 @@ def folds_problem(cv, estimator, scoring=None):
         is_unknown = hasattr(splitter, "split") and not _is_of_sklearn(splitter)
         more = ", or in which rows may repeat" if is_unknown else ""
         may = "may depend" if is_unknown else "depend"
-        return f"splits the rows by folds that {may} on their labels{more}"
+        return f"splits the rows by folds that {may} on their {_read_by(splitter)}{more}"
     return ""
+
+
+def _read_by(splitter):
+    """Return a description of the values of rows that a splitter reads."""
+    name = type(splitter).__name__
+    if not _is_of_sklearn(splitter) or "Group" not in name:
+        return "labels"
+    return "labels and groups" if "Stratified" in name else "groups"
 
 
 def _is_of_sklearn(value):

@@ -10,6 +10,7 @@ from skdp._tools._advice import (
     IMPUTER,
     RAW_SELECTION,
     TARGETS,
+    VOCABULARY,
     WORDS,
 )
 from skdp._tools._entries import KnownStep, Tool
@@ -17,6 +18,7 @@ from skdp._tools._entry_kinds import chain, learns, selection, wrapper
 from skdp._tools._step_conditions import (
     adds_in_fixed_order,
     component_width,
+    counts_listed_words,
     declares_components,
     declares_gamma,
     declares_knots,
@@ -38,6 +40,8 @@ from skdp._tools._step_conditions import (
     scales_by_largest,
     spline_width,
     transforms_targets_alone,
+    vocabulary_width,
+    weights_listed_words_alone,
 )
 
 TOOLS: tuple[Tool, ...] = (
@@ -86,6 +90,27 @@ TOOLS: tuple[Tool, ...] = (
             advice="use input='content' and a named analyzer, without functions of your own",
             width=hashed_width,
             sparse="made",
+        ),
+    ),
+    Tool(
+        classes=("sklearn.feature_extraction.text.CountVectorizer",),
+        step=KnownStep(
+            kind="declared",
+            condition=counts_listed_words,
+            advice=VOCABULARY,
+            width=vocabulary_width,
+            sparse="made",
+        ),
+    ),
+    Tool(
+        classes=("sklearn.feature_extraction.text.TfidfVectorizer",),
+        step=KnownStep(
+            kind="declared",
+            condition=weights_listed_words_alone,
+            advice=f"{VOCABULARY}, with use_idf=False",
+            width=vocabulary_width,
+            sparse="made",
+            is_row_wise=never,
         ),
     ),
     Tool(
@@ -210,11 +235,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     Tool(
-        classes=(
-            "sklearn.feature_extraction.text.CountVectorizer",
-            "sklearn.feature_extraction.text.TfidfTransformer",
-            "sklearn.feature_extraction.text.TfidfVectorizer",
-        ),
+        classes=("sklearn.feature_extraction.text.TfidfTransformer",),
         step=learns("HashingVectorizer"),
     ),
     Tool(

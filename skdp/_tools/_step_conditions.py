@@ -212,6 +212,21 @@ def reads_words_itself(vectorizer):
     return isinstance(vectorizer.analyzer, str) and vectorizer.input == "content"
 
 
+def counts_listed_words(vectorizer):
+    """Return True if the words that a vectorizer counts are declared, so that it learns none."""
+    words = vectorizer.vocabulary
+    is_listed = hasattr(words, "__len__") and not isinstance(words, str)
+    return is_listed and reads_words_itself(vectorizer)
+
+
+def weights_listed_words_alone(vectorizer):
+    return counts_listed_words(vectorizer) and not vectorizer.use_idf
+
+
+def vocabulary_width(vectorizer, d):
+    return len(vectorizer.vocabulary)
+
+
 # skrub selectors that use only names and dtypes.
 SELECTORS = {"All", "Cols", "NameFilter"}
 DTYPE_FILTERS = {"numeric", "integer", "float", "has_dtype", "any_date", "categorical", "boolean"}

@@ -125,7 +125,8 @@ def _can_be_tried(step, form):
     if type(step) is FunctionTransformer:
         # A user-defined function may need particular rows, or a particular container.
         return is_elementwise(step.func, step.kw_args)
-    return hasattr(step, "n_features") is False or form.holds_numbers
+    reads_texts = hasattr(step, "n_features") or hasattr(step, "vocabulary")
+    return not reads_texts or form.holds_numbers
 
 
 def _widths(step, form):

@@ -419,6 +419,10 @@ LEAKS = {
     "accents taken off by what saw other rows": lambda: then(
         HashingVectorizer(n_features=8, strip_accents=first_of_all())
     ),
+    "words found by a function": lambda: then(
+        CountVectorizer(vocabulary=["no", "yes"], tokenizer=first_of_all())
+    ),
+    "frequencies of declared words": lambda: then(TfidfVectorizer(vocabulary=["no", "yes"])),
     "texts of files that rows may share": lambda: then(HashingVectorizer(input="file")),
     "frozen texts of files": lambda: then(frozen(TfidfVectorizer(input="file").fit(FILES))),
     "types that a function made of values, in a private search": lambda: make_pipeline(
@@ -683,6 +687,9 @@ ACCEPTED = {
                 FeatureHasher(8, input_type="string"),
                 FeatureHasher(8, dtype=np.int64),
                 HashingVectorizer(n_features=16),
+                CountVectorizer(vocabulary=["no", "yes"]),
+                CountVectorizer(vocabulary={"no": 0, "yes": 1}, binary=True),
+                TfidfVectorizer(vocabulary=["no", "yes"], use_idf=False),
                 "passthrough",
                 None,
             ]

@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import StackingClassifier, VotingClassifier
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -176,6 +176,7 @@ STEPS_OF_COLUMNS = {
     "columns": ("p", lambda: ColumnTransformer([("a", "passthrough", ["p"])])),
     "categories": ("r", lambda: OneHotEncoder(categories=[["a", "b", "c"]], sparse_output=False)),
     "words": ("r", lambda: HashingVectorizer(n_features=4)),
+    "counted words": ("r", lambda: CountVectorizer(vocabulary=["a", "b"])),
     "pipeline of words": (
         "r",
         lambda: make_pipeline("passthrough", HashingVectorizer(n_features=4)),
