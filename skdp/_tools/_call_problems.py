@@ -235,9 +235,11 @@ def chain_refusal(variables):
 
 def _chain_problem(variables):
     owner = variables.get("self")
-    if getattr(owner, "cv", None) is None:
+    cv = getattr(owner, "cv", None)
+    # A chain that is given a word is refused.
+    if cv is None or isinstance(cv, str):
         return ""
-    return folds_problem(owner.cv, tuned_estimator(owner))
+    return folds_problem(cv, tuned_estimator(owner))
 
 
 def _width(target):

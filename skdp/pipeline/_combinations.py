@@ -260,8 +260,36 @@ def _check_number_of_features(selector, table):
         )
 
 
+def n_selected_columns(selector, n_columns):
+    """Return the number of columns that a selection keeps, or the minimum for `RFECV`.
+
+    Parameters
+    ----------
+    selector : RFE, RFECV or SequentialFeatureSelector
+    n_columns : int or None
+        Number of columns of its table; None if unknown.
+
+    Returns
+    -------
+    int or None
+        None if it is unknown or not valid.
+    """
+    if sklearn_name(selector) == "RFECV":
+        n_selected = selector.min_features_to_select
+    else:
+        n_selected = selector.n_features_to_select
+        is_half = n_selected is None or (n_selected == "auto" and selector.tol is None)
+        if is_half and n_columns is not None:
+            n_selected = n_columns // 2
+    if isinstance(n_selected, Integral):
+        return int(n_selected)
+    if isinstance(n_selected, Real) and n_columns is not None:
+        return int(n_columns * n_selected)
+    return None
+
+
 def selected_widths(selector, n_columns):
-    """Return the smallest and largest numbers of columns to which a selection fits its estimator.
+    """Return the numbers of columns to which a selection first and last fits its estimator.
 
     Parameters
     ----------
@@ -274,30 +302,24 @@ def selected_widths(selector, n_columns):
     list of int
         Unknown numbers are left out.
     """
-    name = sklearn_name(selector)
-    if name == "RFECV":
-        n_selected = selector.min_features_to_select
-    else:
-        n_selected = selector.n_features_to_select
-        if isinstance(n_selected, Real) and not isinstance(n_selected, Integral):
-            n_selected = n_columns and int(n_columns * n_selected)
-        elif n_selected is None or (n_selected == "auto" and selector.tol is None):
-            n_selected = n_columns and n_columns // 2
-    largest = n_columns
-    if name == "SequentialFeatureSelector":
+    first = n_columns
+    if sklearn_name(selector) == "SequentialFeatureSelector":
         if selector.direction == "forward":
-            largest = 1
-        else:
-            largest = n_columns and n_columns - 1
-    return [width for width in (largest, n_selected) if isinstance(width, Integral) and width > 0]
+            first = 1
+        elif n_columns is not None:
+            first = n_columns - 1
+    widths = (first, n_selected_columns(selector, n_columns))
+    return [width for width in widths if width is not None and width > 0]
 
 
 def _check_score_function(selector, table):
+    function = selector.score_func
     try:
-        signature(selector.score_func).bind("X", "y")
+        signature(function).bind("X", "y")
     except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
         raise ValueError(
-            f"score_func={selector.score_func!r} cannot be called with X and y ({error})"
+            f"score_func is {name}, which cannot be called with X and y ({error})"
         ) from error
     except ValueError:
         # The signature of a compiled function may be unknown.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import RFE, SelectKBest, SequentialFeatureSelector
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
@@ -18,6 +18,7 @@ from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._frames import TIME_KINDS, is_frame, label_kind_of
 from skdp._data._kinds import container_kinds, types_of
 from skdp._data._output import frame_library
+from skdp.pipeline._combinations import n_selected_columns
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
@@ -129,6 +130,8 @@ def _form_of_learned(estimator, form):
         names = form.input_names
     elif kind is SelectKBest and isinstance(estimator.k, Integral) and form.n_columns is not None:
         width = min(estimator.k, form.n_columns)
+    elif kind in (RFE, SequentialFeatureSelector):
+        width = n_selected_columns(estimator, form.n_columns)
     elif kind.__module__.startswith("sklearn.decomposition") and kind is not KernelPCA:
         components = params.get("n_components")
         width = None

@@ -475,3 +475,18 @@ def test_fitted_models_of_other_columns_are_refused_at_no_cost(place, is_fitted)
     with pytest.raises(ValueError, match=words):
         tool.fit(X, y)
     assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["half", "two", "fraction", "forward", "backward"])
+def test_columns_that_a_selection_drops_are_missed_before_the_first_charge(name):
+    accountant = PrivacyAccountant(1000.0, 1e-2, ledger="memory://")
+    scores = {"cv": FOLDS, "scoring": score(accountant)}
+    selection = SELECTIONS[name](classifier(accountant), scores)
+    behind = ColumnTransformer([("s", scaler(accountant), [0, 1, 2])])
+    with pytest.raises(ValueError, match="column"):
+        make_pipeline(selection, behind).fit(X, y)
+    assert accountant.epsilon_spent == 0.0
+    kept = SELECTIONS[name](classifier(accountant), scores)
+    make_pipeline(kept, ColumnTransformer([("s", scaler(accountant), [0])])).fit(X, y)
+    assert accountant.epsilon_spent > 0.0
