@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
@@ -19,7 +20,7 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, SplineTransformer, StandardScaler
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawDataWarning
 from skdp.exceptions import BudgetExceededError
@@ -368,3 +369,59 @@ def test_threads_of_the_user_raise_no_warning():
     with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
         warnings.simplefilter("error", RawDataWarning)
         pool.submit(clone(names.model).fit, X, y).result()
+
+
+def splines(sparse_output):
+    return SplineTransformer(knots=[[-1.0], [0.0], [1.0]], sparse_output=sparse_output)
+
+
+# Parts of a column transformer that read the first column.
+PARTS = {
+    "passthrough": lambda: "passthrough",
+    "row by row": Normalizer,
+    "function": lambda: FunctionTransformer(np.abs),
+    "pipeline": lambda: make_pipeline(Normalizer(), "passthrough"),
+    "union": lambda: FeatureUnion([("n", Normalizer()), ("d", "drop")]),
+    "frozen": lambda: FrozenEstimator(Normalizer().fit(X[:, :1])),
+    "columns": lambda: ColumnTransformer([("p", "passthrough", [0])], sparse_threshold=1.0),
+    "dense columns": lambda: ColumnTransformer([("p", "passthrough", [0])], sparse_threshold=0),
+    "dense splines": lambda: splines(False),
+    "splines": lambda: splines(True),
+    "splines in a pipeline": lambda: make_pipeline(splines(True), Normalizer()),
+    "frozen splines": lambda: FrozenEstimator(
+        make_pipeline(splines(True), Normalizer()).fit(X[:, :1])
+    ),
+}
+AROUND_COLUMNS = {
+    "nothing": lambda model, names: model,
+    "votes": lambda model, names: VotingClassifier([("m", model)]),
+    "search": lambda model, names: GridSearchCV(model, {}, scoring=names.score, cv=FOLDS),
+}
+
+
+# Splines refuse sparse tables.
+CASES_OF_PARTS = [
+    (part, container)
+    for part in PARTS
+    for container in (np.asarray, csr_array)
+    if container is np.asarray or "splines" not in part
+]
+
+
+@pytest.mark.quick_cases(every=3)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("part", "container"), CASES_OF_PARTS)
+@pytest.mark.parametrize("around", AROUND_COLUMNS)
+def test_a_density_that_is_published_is_found(part, container, around):
+    """A column transformer publishes a density exactly if one of its parts returns a matrix."""
+    names = Names()
+    table = X.copy()
+    table[0] = 0.0
+    all_sparse = ColumnTransformer([("p", PARTS[part](), [0])], sparse_threshold=1.0)
+    is_published = issparse(all_sparse.fit_transform(container(table)))
+    columns = ColumnTransformer([("p", PARTS[part](), [0])])
+    model = make_pipeline(columns, names.model)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        AROUND_COLUMNS[around](model, names).fit(container(table), y)
+    assert any("sparse_threshold" in str(w.message) for w in caught) == is_published

@@ -79,11 +79,11 @@ def register_plan_reader(find_refusal):
     _plan_readers[:] = [find_refusal]
 
 
-def read_steps(estimator, with_fitted=False):
+def read_steps(estimator, with_fitted=False, is_sparse=False):
     """Return the steps of an estimator that are not private; see `register_step_reader`."""
     if not _step_readers:
         return []
-    return _step_readers[0](estimator, with_fitted=with_fitted)
+    return _step_readers[0](estimator, with_fitted=with_fitted, is_sparse=is_sparse)
 
 
 def raw_steps(
@@ -157,6 +157,23 @@ def _problems_of_step(step, is_calling):
         name = f"func or inverse_func of {name}"
     repeats_rows = hasattr(step.estimator, "fit_resample")
     return [PartProblem(name + advice, repeats_rows, is_unknown=step.kind == "unknown")]
+
+
+def problems_of_density(estimator, X):
+    """Return the problems that an estimator has only if its table is sparse, as `raw_steps` does.
+
+    A column transformer then publishes whether an exact count of cells is above a limit.
+    """
+    if not hasattr(X, "tocsr") or not is_step(estimator) or checks_its_steps(estimator):
+        return []
+    params = nested_parts(estimator)
+    known = {step.name for step in read_steps(estimator)}
+    problems = []
+    for step in read_steps(estimator, is_sparse=True):
+        is_planned = any(map(checks_its_steps, holders_of(step.name, params)))
+        if step.name not in known and not is_planned:
+            problems += _problems_of_step(step, is_calling=False)
+    return problems
 
 
 def _has_steps_of_unknown_rows(frozen):

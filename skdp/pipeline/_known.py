@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_selection import SelectorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
@@ -20,13 +21,6 @@ from skdp._tools._step_conditions import selects_by_values
 from skdp.base import PrivateEstimator
 from skdp.pipeline._instances import is_estimator
 from skdp.utils._values import FrozenValue
-
-"""The table of known classes: the information that each class learns from its training rows.
-
-Classes are identified by their public module and name, so that no other library is imported here. A
-class that is not in the table is "unknown": it is accepted only if it declares its kind by an
-attribute ``__skdp_kind__``.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +106,7 @@ def accepted_entry(estimator):
     return None
 
 
-def find_raw_steps(estimator, with_fitted=False):
+def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
     """Return the parts of an estimator that learn from rows without privacy, or may do so.
 
     Nothing is fitted or copied. Private steps, steps that learn nothing, frozen steps and
@@ -126,6 +120,8 @@ def find_raw_steps(estimator, with_fitted=False):
     with_fitted : bool, default=False
         If True, frozen estimators and the model of a selection with ``prefit=True`` are included,
         with the kind "opaque".
+    is_sparse : bool, default=False
+        True if its table is known to be a sparse matrix.
 
     Returns
     -------
@@ -143,11 +139,11 @@ def find_raw_steps(estimator, with_fitted=False):
     standardscaler | learns | use DPStandardScaler
     """
     raw_steps = []
-    _add_raw_steps(estimator, "", raw_steps, with_fitted)
+    _add_raw_steps(estimator, "", raw_steps, with_fitted, is_sparse)
     return raw_steps
 
 
-def _add_raw_steps(estimator, name, raw_steps, with_fitted):
+def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
     # Some classes have no `get_params`, or methods other than those of steps.
     is_part = is_step(estimator) or find_entry(estimator) is not UNKNOWN
     if not is_part or isinstance(estimator, PrivateEstimator):
@@ -163,7 +159,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted):
         kind, advice = kind_by_table(estimator)
     if kind not in (*ACCEPTED, "container", "wrapper", "local"):
         raw_steps.append(RawStep(name, estimator, kind, advice))
-    for part, value, reason in _raw_choices(estimator):
+    for part, value, reason in _raw_choices(estimator, is_sparse):
         raw_steps.append(RawStep(join_names(name, part), value, "learns", reason))
     is_prefit = getattr(estimator, "prefit", None) is True
     earlier = []
@@ -172,9 +168,12 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted):
             inner = FrozenEstimator(inner)
         # Once rows are reported privately, later steps compute only from the reports.
         if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
-            _add_raw_steps(inner, join_names(name, part), raw_steps, with_fitted)
+            reads_table = part not in ("final_estimator", "transformer")
+            inner_name = join_names(name, part)
+            _add_raw_steps(inner, inner_name, raw_steps, with_fitted, is_sparse and reads_table)
         if hasattr(estimator, "steps"):
             earlier.append(inner)
+            is_sparse = may_give_sparse(inner, is_sparse)
 
 
 def _reports_rows(step):
@@ -204,15 +203,22 @@ def _ignores_targets(step):
     return package in IGNORE_TARGETS or f"{package}.{name}" in IGNORE_TARGETS
 
 
-def _raw_choices(estimator):
-    """Yield name, value and advice for parameters with which a container learns or stores rows."""
+def _raw_choices(estimator, is_sparse):
+    """Yield name, value and advice for parameters with which a container learns or stores rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+    is_sparse : bool
+        True if its table is known to be sparse.
+    """
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
     if isinstance(estimator, ColumnTransformer):
         for part in estimator.transformers:
             if callable(part[-1]) and type(part[-1]) is not make_column_selector:
                 yield f"{part[0]}__columns", part[-1], COLUMNS
-        if estimator.sparse_threshold and any(makes_sparse(p) for _, p in inner_parts(estimator)):
+        if may_give_sparse(estimator, is_sparse):
             yield "sparse_threshold", estimator.sparse_threshold, DENSITY
     elif is_skrub_container(estimator) and selects_by_values(estimator.cols):
         yield "cols", estimator.cols, SELECTOR
@@ -246,16 +252,35 @@ def candidates_of(search):
                     yield f"estimator__{name}", value
 
 
-def makes_sparse(estimator):
-    """Return True if a step is known to return a sparse table for a dense one."""
-    if isinstance(estimator, Pipeline):
-        return bool(estimator.steps) and makes_sparse(estimator.steps[-1][1])
-    if isinstance(estimator, FeatureUnion):
-        return any(makes_sparse(part) for _, part in estimator.transformer_list)
-    sparse_output = getattr(estimator, "sparse_output", None)
-    return sparse_output is True or (
-        sparse_output is None and find_entry(estimator).sparse == "made"
-    )
+def may_give_sparse(step, is_sparse):
+    """Return True if a step may return a sparse table.
+
+    Parameters
+    ----------
+    step : estimator, "passthrough", "drop" or None
+    is_sparse : bool
+        True if its table is known to be sparse; False if it is dense or unknown.
+    """
+    if isinstance(step, FrozenEstimator):
+        return may_give_sparse(step.estimator, is_sparse)
+    if step is None or isinstance(step, str):
+        return is_sparse and step != "drop"
+    if isinstance(step, Pipeline):
+        for _, inner in step.steps:
+            is_sparse = may_give_sparse(inner, is_sparse)
+        return is_sparse
+    if isinstance(step, FeatureUnion):
+        return any(may_give_sparse(part, is_sparse) for _, part in step.transformer_list)
+    if isinstance(step, ColumnTransformer):
+        # Its density is compared with the threshold if one of its parts returns a sparse table.
+        parts = [step.remainder, *(part for _, part, _ in step.transformers)]
+        return bool(step.sparse_threshold) and any(may_give_sparse(p, is_sparse) for p in parts)
+    sparse_output = getattr(step, "sparse_output", None)
+    if isinstance(sparse_output, bool):
+        return sparse_output
+    sparsity = find_entry(step).sparse
+    keeps_sparse = sparsity == "kept" or isinstance(step, SelectorMixin)
+    return sparsity == "made" or (keeps_sparse and is_sparse)
 
 
 def is_skrub_container(estimator):
