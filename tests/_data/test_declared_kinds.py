@@ -347,7 +347,7 @@ def test_lists_of_half_floats_are_refused_for_columns_of_objects(name):
 
 
 def test_random_decimals_are_found_in_whatever_precision_they_were_stored():
-    """Labels and cells were stored in single or half precision, and no label gets another's rows."""
+    """Labels and cells were stored in any precision, and no label gets the rows of another."""
     rng = np.random.default_rng(0)
     types = (np.float64, np.float32, np.float16)
     for _ in range(20):
