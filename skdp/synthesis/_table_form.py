@@ -313,7 +313,10 @@ class TableForm(FrozenValue):
             name = str(dtype)
             is_integer = name.startswith(("int", "uint"))
             values = _without_nan(values, is_integer=is_integer)
-            if name.startswith("dictionary"):
+            if name == "null":
+                # All values of the fit were missing.
+                array = pa.nulls(len(values))
+            elif name.startswith("dictionary"):
                 array = pa.array(values, type=dtype.value_type).dictionary_encode().cast(dtype)
             elif is_integer or "string" in name:
                 # Large unsigned integers have no other type, and old versions of Arrow do not cast
@@ -402,6 +405,9 @@ def _pandas_series(values, dtype, labels):
         return pd.Series(pd.Categorical(values, labels, ordered=dtype.is_ordered))
     if isinstance(dtype, np.dtype):
         return pd.Series(_as_numpy(values, dtype), dtype=dtype)
+    if str(dtype) == "null[pyarrow]":
+        # All values of the fit were missing.
+        return pd.Series([None] * len(values), dtype=dtype)
     zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
     if zone is not None and values.dtype.kind == "M":
         return pd.Series(values).dt.tz_localize("UTC").astype(dtype)
