@@ -358,7 +358,7 @@ def short_float_twins(keys):
 
 
 def _short_decimal(number):
-    """Return the decimal as which a double is written that was stored in half or single precision.
+    """Return the shortest decimal of a double that was stored in half or single precision.
 
     Other doubles, and whole numbers, are returned unchanged.
     """

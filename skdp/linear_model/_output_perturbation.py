@@ -126,7 +126,7 @@ def automatic_C(problem, weights_norm, guarantee):
     C = ((weights_norm / noise) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
     # Beyond this condition number, reducing the regularization only adds rounding errors.
     C = min(C, SIGNAL_FRACTION * problem.max_C(noise), _planning.MAX_CURVATURE / curvature)
-    # Of the longest rows and targets it underflows, and their plan is refused.
+    # C underflows for the longest rows and targets, whose plan is refused.
     return max(C, MIN_C)
 
 

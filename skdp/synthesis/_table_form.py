@@ -256,11 +256,11 @@ class TableForm(FrozenValue):
         values = values[~are_missing(values)]
         changed = []
         for i, value in enumerate(values.tolist() if values.dtype.kind == "O" else values):
-            is_kept = label_key(value) is not None and self.can_hold(j, values[i : i + 1])
-            if is_kept and self.library != "list":
+            is_equal = label_key(value) is not None and self.can_hold(j, values[i : i + 1])
+            if is_equal and self.library != "list":
                 cell = column_values(self._column(j, values[i : i + 1]))[0][0]
-                is_kept = _is_same_value(cell, value)
-            if not is_kept:
+                is_equal = _is_same_value(cell, value)
+            if not is_equal:
                 changed.append(value)
         return changed
 
