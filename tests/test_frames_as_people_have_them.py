@@ -3,6 +3,7 @@
 import datetime
 import warnings
 
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 import skdp
@@ -19,6 +21,7 @@ from skdp import (
     DPLogisticRegression,
     DPOneHotEncoder,
     DPStandardScaler,
+    DPTableSynthesizer,
     DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
@@ -253,3 +256,37 @@ def test_a_refused_frame_gets_no_advice_about_its_scale(model):
             model.fit(frame, [0, 1, 0])
     with pytest.warns(UserWarning, match="data_norm"):
         model.fit(frame[["age"]], [0, 1, 0])
+
+
+@pytest.mark.filterwarnings("ignore:No category")
+@pytest.mark.parametrize("model", [DPAdditiveClassifier, DPTableSynthesizer, DPTableVectorizer])
+def test_a_column_without_values_has_a_type_of_its_own(model, tmp_path):
+    """polars and Arrow have such a type; the whole table is read as in pandas."""
+    table = pa.table({"empty": pa.nulls(N_ROWS), "age": COLUMNS["age"], "job": COLUMNS["job"]})
+    path = tmp_path / "table.parquet"
+    pyarrow.parquet.write_table(table, path)
+    frames = {
+        "pandas": table.to_pandas(),
+        "arrow in pandas": table.to_pandas(types_mapper=pd.ArrowDtype),
+        "arrow": table,
+        "polars": pl.from_arrow(table),
+        "polars lazy": pl.from_arrow(table).lazy(),
+        "parquet": pyarrow.dataset.dataset(path),
+        "dask": dask.dataframe.from_pandas(
+            table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2
+        ),
+    }
+    expected = None
+    for name, frame in frames.items():
+        fitted = model(50.0, random_state=0).fit(frame, Y)
+        if hasattr(fitted, "sample"):
+            rows = fitted.sample(20, random_state=0)
+            rows = rows if isinstance(rows, pd.DataFrame) else rows.to_pandas()
+            assert rows["empty"].isna().all(), name
+            values = rows[["age", "job"]].to_numpy().tolist()
+        else:
+            answer = getattr(fitted, "predict_proba", getattr(fitted, "transform", None))
+            values = answer(table.to_pandas())
+            values = values.toarray().tolist() if issparse(values) else values.tolist()
+        expected = expected or values
+        assert values == expected, name

@@ -35,6 +35,7 @@ from skdp._data._frames import (
     has_time_zone,
     in_memory,
     is_frame,
+    kind_of,
     label_kind_of,
     listed_number_type_of,
     map_types,
@@ -875,13 +876,13 @@ def _declared_float_types(estimator, X):
     """
     meta = meta_of(X)
     types = map_types(listed_number_type_of, types_of(meta))
-    are_objects = [dtype == np.dtype(object) for dtype in types_of(meta)]
+    are_untyped = map_types(holds_any_number, types_of(meta))
     if not is_frame(meta):
         types = types * X.shape[1]
-        are_objects = are_objects * X.shape[1]
+        are_untyped = are_untyped * X.shape[1]
     categories = getattr(estimator, "categories", None)
     has_floats = any(dtype is not None and dtype.kind == "f" for dtype in types)
-    if not (has_floats or any(are_objects)) or is_auto(categories):
+    if not (has_floats or any(are_untyped)) or is_auto(categories):
         return {}
     try:
         entries = category_entries(categories, names_for_keys(estimator), X.shape[1])
@@ -891,18 +892,24 @@ def _declared_float_types(estimator, X):
     float_types = {}
     for j, (dtype, labels) in enumerate(zip(types, entries, strict=True)):
         float_type = float_type_of_labels(labels)
-        if are_objects[j]:
+        if are_untyped[j]:
             check_no_half_floats(column_name(j, names_for_keys(estimator)), float_type)
         if is_shorter(float_type, dtype):
             float_types[j] = float_type
     return float_types
 
 
-def check_no_half_floats(name, float_type):
-    """Raise `ValueError` if the declared categories of a column of objects are float16 numbers.
+def holds_any_number(dtype):
+    """Return True if the cells of a column may be numbers of several types: objects or decimals."""
+    kind = kind_of(dtype)
+    return kind == "object" or (kind == "number" and listed_number_type_of(dtype) is None)
 
-    The type of its cells is not public, and a cell of another type would be lost. Single precision
-    is no such case, see `float32_twins`.
+
+def check_no_half_floats(name, float_type):
+    """Raise `ValueError` if the declared categories of an untyped column are float16 numbers.
+
+    The type of its cells is not public, and a cell of another type could be lost. Single precision
+    is no such case, see `short_float_twins`.
 
     Parameters
     ----------
@@ -913,7 +920,7 @@ def check_no_half_floats(name, float_type):
     """
     if float_type == np.float16:
         raise ValueError(
-            f"{name} contains objects, and its declared categories are numbers of type "
+            f"{name} contains objects or decimals, and its declared categories are numbers of type "
             f"{float_type}, which differ from Python's floats: declare Python's floats, or convert "
             f"the column to {float_type}"
         )

@@ -1,6 +1,7 @@
 """Comparison of labels, independent of their container, their type and other cells."""
 
 import datetime
+import math
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import blake2b
@@ -23,6 +24,7 @@ MICROSECOND = datetime.timedelta(microseconds=1)
 # At this magnitude and beyond, not every integer is a float. A missing value turns a column of
 # integers into floats, so labels of this magnitude or more would depend on other rows.
 MAX_EXACT_INTEGER = 2.0**53
+MAX_FLOAT16 = float(np.finfo(np.float16).max)
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # Units of NumPy's dates in attoseconds; years and months have no fixed length.
 ATTOSECONDS = {
@@ -202,7 +204,7 @@ def rounded_labels(values, float_type):
     if _are_doubles_or_integers(values):
         with np.errstate(all="ignore"):
             distinct, inverse = np.unique(values.astype(float_type), return_inverse=True)
-        decimals = [float(np.format_float_scientific(number)) for number in distinct]
+        decimals = [_shortest(number) for number in distinct]
         return np.array(decimals, dtype=np.float64)[inverse]
     if values.dtype.kind != "O":
         return values
@@ -211,7 +213,7 @@ def rounded_labels(values, float_type):
         if isinstance(key, Real):
             with np.errstate(all="ignore"):
                 number = float_type.type(key)
-            rounded[i] = float(np.format_float_scientific(number))
+            rounded[i] = _shortest(number)
     return rounded
 
 
@@ -292,7 +294,7 @@ def category_codes(values, categories, other=UNDECLARED):
             return np.full(values.shape, other, dtype=np.int64)
         codes_of_labels = np.arange(len(categories))
         if values.dtype.kind == "f":
-            twins = float32_twins(categories.tolist())
+            twins = short_float_twins(categories.tolist())
             if twins:
                 categories = np.append(categories.astype(np.float64), list(twins))
                 codes_of_labels = np.append(codes_of_labels, list(twins.values()))
@@ -303,7 +305,7 @@ def category_codes(values, categories, other=UNDECLARED):
     keys = _keys(categories)
     # The dict is built backwards, so that the first of equal categories is kept.
     index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-    index |= float32_twins(keys)
+    index |= short_float_twins(keys)
     index[None] = other
     cells = built_in_cells(values)
     if cells is not None:
@@ -320,14 +322,14 @@ def category_codes(values, categories, other=UNDECLARED):
     return codes
 
 
-def float32_twins(keys):
-    """Return the numbers that some labels become on their way through single precision.
+def short_float_twins(keys):
+    """Return the numbers that some labels become on their way through single or half precision.
 
-    The double 0.1 is 0.10000000149 if it was stored as float32, and converting it back to double
-    precision does not make it 0.1 again. A column of objects or of doubles does not show whether
-    its numbers or the declared ones were stored so, and all rows would be undeclared. A decimal of
-    few digits and the float32 number that is written so are therefore one label, unless both are
-    declared.
+    The double 0.1 is 0.10000000149 if it was stored as float32, and 0.09997558594 if it was stored
+    as float16; converting these back to double precision does not make them 0.1 again. A column of
+    objects or of doubles does not show whether its numbers or the declared ones were stored so, and
+    all rows would be undeclared. A decimal of few digits and the shorter floats that are written so
+    are therefore one label, as are any label and its float32, unless both are declared.
 
     Parameters
     ----------
@@ -344,19 +346,52 @@ def float32_twins(keys):
     for i, key in enumerate(keys):
         if type(key) is not float or key.is_integer() or not abs(key) < MAX_FLOAT32:
             continue
-        short = np.float32(key)
-        decimal = float(np.format_float_scientific(short))
-        if float(short) == key:
-            twin = decimal
-        elif decimal == key:
-            twin = float(short)
-        else:
-            continue
         if declared is None:
             declared = set(keys)
-        if twin not in declared and not twin.is_integer():
-            twins.setdefault(twin, i)
+        decimal = _short_decimal(key)
+        if decimal != key and decimal in declared:
+            continue
+        for twin in (decimal, *_stored_forms(decimal)):
+            if twin not in declared and not twin.is_integer():
+                twins.setdefault(twin, i)
     return twins
+
+
+def _short_decimal(number):
+    """Return the shortest decimal of a double that was stored in half or single precision.
+
+    Other doubles, and whole numbers, are returned unchanged.
+    """
+    if number.is_integer():
+        return number
+    with np.errstate(over="ignore"):
+        half = np.float16(number)
+        single = np.float32(number)
+    # The decimal of a half that was read as float32 is that of `rounded_labels`.
+    if half == single and number in (float(half), _shortest(single)):
+        return _shortest(half)
+    if float(single) == number:
+        return _shortest(single)
+    return number
+
+
+def _shortest(number):
+    """Return the shortest decimal that is rounded to a number of NumPy's type."""
+    return float(np.format_float_scientific(number))
+
+
+def _stored_forms(decimal):
+    """Return a number of less than `MAX_FLOAT32` as it is when read from single or half precision.
+
+    Half precision is omitted if its number is written as another decimal.
+    """
+    forms = [float(np.float32(decimal))]
+    # Half precision has at most five digits.
+    if float(f"{decimal:.5g}") == decimal and abs(decimal) < MAX_FLOAT16:
+        half = np.float16(decimal)
+        if _shortest(half) == decimal:
+            forms += [float(half), _shortest(np.float32(half))]
+    return forms
 
 
 def built_in_cells(values):
@@ -638,7 +673,10 @@ def _key_of_scalar(value):
         return None
     if isinstance(value, np.float16):
         # A double does not show that it was stored in half precision.
-        return float(np.format_float_scientific(value)) if value == value else None
+        number = float(value)
+        if not math.isfinite(number):
+            return number if number == number else None
+        return _short_decimal(number)
     if isinstance(value, np.floating):
         number = float(value)
         if number == value:

@@ -204,7 +204,10 @@ def read_as(names, types):
     for name, dtype, kind in zip(names, types, kinds, strict=True):
         # Arrow has no 128-bit integers, and polars files that contain them cannot be read.
         has_128_bits = kind == "number" and str(dtype).lower().startswith(("int128", "uint128"))
-        if has_128_bits or kind not in ("number", "boolean", "label", "date", "duration"):
+        # polars and Arrow have a type for columns without a value in any row.
+        is_null = str(dtype).lower().startswith("null")
+        is_read = is_null or kind in ("number", "boolean", "label", "date", "duration")
+        if has_128_bits or not is_read:
             unsupported.append(f"{name!r} of {dtype}")
     # pandas and dask write an index without a name under these names.
     index = r"__index_level_\d+__|__null_dask_index__"

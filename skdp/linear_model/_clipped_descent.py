@@ -28,6 +28,8 @@ RESPONSE_BLOCK = 256
 # margin for conversions to another unit, which add at most 2**44 steps, an eighth of the largest
 # Gaussian scale.
 SCALE_FRACTION = 0.85
+# Name of the clip in messages: these models have no parameter for it.
+CLIP_NAME = "the clip of gradients, which follows from data_norm and the range of the target,"
 # Largest regularization strength in the data's units.
 MAX_STRENGTH = sys.float_info.max
 
@@ -307,7 +309,7 @@ def plan_run(problem, settings, unit=1.0):
         sampled.
     """
     n_steps = settings.n_steps(problem.n_rows)
-    clip = unit * check_magnitude(settings.clip, "max_grad_norm")
+    clip = unit * check_magnitude(settings.clip, CLIP_NAME)
     shrinkage = problem.loss_spec.shrinkage_rule(
         problem.norm, problem.n_features, problem.n_rows, settings.alpha
     )

@@ -16,7 +16,7 @@ from skdp._optim._linear_objective import LinearObjective
 from skdp._optim._newton import minimize
 from skdp.linear_model import _planning
 from skdp.mechanisms._plan import vector_noise
-from skdp.utils._validation import check_positive, is_auto
+from skdp.utils._validation import check_within, is_auto
 
 # Upper bound on the solver's tolerance, relative to a row's gradient.
 RELATIVE_TOLERANCE = 2.0**-13
@@ -26,6 +26,8 @@ RELATIVE_TOLERANCE = 2.0**-13
 BALANCED_WEIGHTS_NORM = 5.0
 # Target signal-to-noise ratio, relative to gradient perturbation. Tuned on Adult (train).
 SIGNAL_FRACTION = 0.4
+# Smallest regularization strength; its inverse is finite.
+MIN_C = 1e-300
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,9 @@ def automatic_C(problem, weights_norm, guarantee):
     noise = _noise(problem, guarantee)
     C = ((weights_norm / noise) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
     # Beyond this condition number, reducing the regularization only adds rounding errors.
-    return min(C, SIGNAL_FRACTION * problem.max_C(noise), _planning.MAX_CURVATURE / curvature)
+    C = min(C, SIGNAL_FRACTION * problem.max_C(noise), _planning.MAX_CURVATURE / curvature)
+    # C underflows for the longest rows and targets, whose plan is refused.
+    return max(C, MIN_C)
 
 
 def expected_excess(problem, C, weights_norm, guarantee):
@@ -158,7 +162,10 @@ def _gradient_rounding(problem, C):
 
 
 def check_reg_strength(value, name):
-    """Return a regularization strength as a positive float, or None if it is "auto"."""
+    """Return a regularization strength from 1e-300 to 1e100 as a float, or None if it is "auto".
+
+    The inverse of its product with the number of rows does not underflow.
+    """
     if is_auto(value):
         return None
-    return check_positive(value, name)
+    return check_within(value, name, MIN_C, 1e100)

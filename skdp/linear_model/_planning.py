@@ -1,5 +1,6 @@
 """Common parts of the plans of linear models: public bounds, expected losses, rounding errors."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -198,6 +199,9 @@ def quadratic_excess(problem, l2_reg_strength, weights_norm, noise_std):
     float
     """
     h = min(l2_reg_strength, problem.n_rows * problem.curvature_trace / problem.size)
+    if h + l2_reg_strength == 0.0:
+        # The penalty is so weak that it underflows: nothing limits the noise in the weights.
+        return math.inf
     variance_factor = 0.5 * problem.size * (h / (h + l2_reg_strength)) / (h + l2_reg_strength)
     return 0.5 * weights_norm**2 * l2_reg_strength + variance_factor * noise_std * noise_std
 

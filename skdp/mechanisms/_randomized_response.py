@@ -43,6 +43,11 @@ def _distinct_labels(categories):
             f"categories must not be complex numbers, which are not labels, got {labels!r}: "
             "declare real numbers or strings, and convert the column in the same way"
         )
+    if any(isinstance(label, np.longdouble) and float(label) != label for label in labels):
+        raise ValueError(
+            "categories must not be long doubles between two doubles, which no row would equal, "
+            f"got {labels!r}: declare them as float(value)"
+        )
     if any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
     return labels

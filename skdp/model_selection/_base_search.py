@@ -139,10 +139,21 @@ def make_task(
     )
 
 
+def _check_may_publish(search, method="score"):
+    """Return True, or raise `AttributeError` if a search publishes no model.
+
+    Tools and scores look for the methods that they need before the charge.
+    """
+    if not hasattr(search, "best_estimator_") and search.may_publish_no_model:
+        raise _no_model(method)
+    return True
+
+
 def _delegate_to_best_estimator(name):
     """Return a method that calls the published model's method, if that model has it."""
 
     def has_method(search):
+        _check_may_publish(search, name)
         getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
@@ -300,6 +311,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
         return guarantee.epsilon, guarantee.delta
 
+    @available_if(_check_may_publish)
     def score(self, X, y):
         """Return the raw score of the published model on the given rows.
 
@@ -443,11 +455,20 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     def _check_published(self, method):
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
-            raise AttributeError(
-                f"{method} needs a published model, but strategy='cv' with refit=False publishes "
-                "none: set refit=True"
-            )
+            raise _no_model(method)
         return self.best_estimator_
+
+    @property
+    def may_publish_no_model(self):
+        """True if the strategy is, or may turn out to be, one that publishes no model."""
+        return self.refit is False and self.strategy in ("auto", "cv")
+
+
+def _no_model(method):
+    return AttributeError(
+        f"{method} needs a published model, but strategy='cv', which strategy='auto' may choose, "
+        "publishes none with refit=False: set refit=True"
+    )
 
 
 def _statement_of_training_part(statement, fit):

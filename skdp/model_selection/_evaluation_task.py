@@ -29,7 +29,7 @@ from skdp.metrics._multiclass import one_against_rest_auc
 from skdp.metrics._releases import BinaryCounts, ErrorSums, MulticlassCounts
 from skdp.metrics._statistics import REGRESSION_FACTORS
 from skdp.pipeline._checked_fits import SplitColumnTransformer, SplitFeatureUnion, SplitPipeline
-from skdp.pipeline._instances import of_skdp
+from skdp.pipeline._instances import of_skdp, reason_for_missing
 from skdp.pipeline._known import accepted_entry
 from skdp.utils._validation import check_target_bounds, is_auto
 from skdp.utils._values import FrozenValue
@@ -376,6 +376,11 @@ def make_task(model, metrics, target_bounds, classes=None):
         If the model is neither a classifier nor a regressor, a metric does not exist for it, or
         a regressor has no target bounds.
     """
+    if not hasattr(model, "predict"):
+        raise ValueError(
+            f"the model has no method predict{reason_for_missing(model, 'predict')}: evaluate a "
+            "classifier or a regressor"
+        )
     if is_classifier(model):
         if target_bounds is not None:
             raise ValueError("target_bounds is for regressors, and the model is a classifier")
@@ -417,7 +422,10 @@ def check_metrics(metrics, existing, requested=()):
         return existing
     if isinstance(metrics, str):
         metrics = (metrics,)
-    metrics = tuple(metrics)
+    try:
+        metrics = tuple(metrics)
+    except TypeError:
+        raise ValueError(f"metrics must be a list of names, got {metrics!r}") from None
     unknown = [name for name in metrics if name not in (*existing, *requested)]
     if unknown or not metrics:
         names = ", ".join(map(repr, (*existing, *requested)))

@@ -24,6 +24,7 @@ from skdp._data._tables import TableShape, target_array
 from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.metrics._statistics import count_cells
+from skdp.pipeline._instances import reason_for_missing
 from skdp.stats._moments import noise_of_histogram, noise_of_moments, plan_moments
 from skdp.utils import _validation as checks
 from skdp.utils._values import FrozenValue, checked
@@ -160,7 +161,8 @@ class BoundedScore(FrozenValue, ABC):
         if not any(hasattr(estimator, method) for method in self.methods):
             methods = " or ".join(self.methods)
             name = type(estimator).__name__
-            raise ValueError(f"the score {self.name!r} needs {methods}, which {name} does not have")
+            message = f"the score {self.name!r} needs {methods}, which {name} does not have"
+            raise ValueError(message + reason_for_missing(estimator, self.methods[0]))
         if persons is not None and "persons" not in signature(self.value).parameters:
             raise ValueError(
                 f"the score {self.name!r} does not support persons: leave groups out, or use "

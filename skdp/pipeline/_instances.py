@@ -107,6 +107,20 @@ def with_params(estimator, params):
     return model
 
 
+def reason_for_missing(estimator, method):
+    """Return why an estimator lacks a method, to be added to a message; "" if it does not say."""
+    try:
+        getattr(estimator, method)
+    except AttributeError as error:
+        reason = error
+        # The reason of a pipeline is that of its final step.
+        while reason.__cause__ is not None:
+            reason = reason.__cause__
+        if reason is not error:
+            return f" ({reason})"
+    return ""
+
+
 def infers_types(estimator):
     """Return True if the output is a data frame whose dtypes depend on all of its cells.
 

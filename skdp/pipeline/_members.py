@@ -195,6 +195,8 @@ def check_members(tool, table=ANY_TABLE, name=""):
     has_target = table.has_target and sklearn_name(tool) in PASS_TARGET_ON
     first, *others = _targets_of_members(tool, table.y)
     inner = PublicTable(form=form, has_target=has_target, y=first)
+    if step_kind(tool) != "container":
+        _check_published_models(tool, name)
     if hasattr(tool, "param_grid") or hasattr(tool, "param_distributions"):
         _check_candidates(tool, inner, name)
         return
@@ -250,6 +252,24 @@ def _forms_of_member(tool, part, form):
     if kind in PASS_TABLE_ON and part not in RECEIVE_OTHER_TABLES:
         return [form]
     return [UNKNOWN_FORM]
+
+
+def _check_published_models(tool, name):
+    """Raise `ValueError` if a member of a tool is a private search that may publish no model.
+
+    The tool would detect this after its members were charged, when it predicts or scores.
+    """
+    for part, member in inner_parts(tool):
+        last = member
+        while isinstance(last, Pipeline) and last.steps:
+            last = last.steps[-1][1]
+        if getattr(last, "may_publish_no_model", False):
+            inner_name = join_names(name, part)
+            raise ValueError(
+                f"step {inner_name!r}: {type(tool).__name__} predicts with its members, but a "
+                f"{type(last).__name__} with strategy='cv', which strategy='auto' may choose, "
+                "publishes no model with refit=False: set refit=True"
+            )
 
 
 def _check_candidates(search, table, name):

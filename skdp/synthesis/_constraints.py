@@ -10,6 +10,8 @@ import numpy as np
 from skdp._data._columns import column_entries
 from skdp._data._errors import column_name
 from skdp._data._frames import TIMES, objects
+from skdp._data._labels import is_missing
+from skdp.synthesis._table_form import MICROSECONDS_PER_DAY
 from skdp.synthesis._values import placeholder
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -174,7 +176,7 @@ def check_copies(same_as, names, n_columns):
             continue
         mapping = None
         if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], Mapping):
-            entry, mapping = entry[0], dict(entry[1])
+            entry, mapping = entry[0], _without_missing(entry[1])
         source = column_position(entry, names, n_columns, "same_as")
         copies[j] = CopiedColumn(source=source, mapping=mapping)
     for j, copied in copies.items():
@@ -209,8 +211,23 @@ def check_forbidden(forbidden, names, n_columns, copies):
                 f"forbidden: the values of {columns!r} must be a list of pairs (value, value), got "
                 f"{values!r}"
             )
-        checked.append(ForbiddenPairs(columns=positions, values=[tuple(pair) for pair in values]))
+        pairs = [tuple(map(_as_none, pair)) for pair in values]
+        checked.append(ForbiddenPairs(columns=positions, values=pairs))
     return checked
+
+
+def _without_missing(mapping):
+    """Return a dict with None in place of all missing keys and values, such as pandas' NA."""
+    return {_as_none(key): _as_none(value) for key, value in mapping.items()}
+
+
+def _as_none(value):
+    """Return None for a missing value, a tuple with such values replaced, or the value itself."""
+    if isinstance(value, tuple):
+        return tuple(map(_as_none, value))
+    if is_missing(value):
+        return None
+    return value
 
 
 def check_constraint_kinds(constraints, columns, names):
@@ -278,26 +295,56 @@ def _covers(value, declared):
     return declared in _options(value)
 
 
-def warn_of_unmapped_copies(copies, released, names):
-    """Warn about copied columns that have a value for none of the categories that were found.
+def warn_of_unmapped_copies(copies, grids, names):
+    """Warn about copied columns that have a value for none of the values that can be drawn.
 
     Parameters
     ----------
     copies : dict of int to CopiedColumn
-    released : dict of int to ndarray
-        Declared or found categories of each modeled categorical column, by position.
+    grids : list of CategoryCells or NumericCells
+        Released grids of the modeled columns.
     names : ndarray of str or None
     """
-    for j, copied in copies.items():
-        labels = []
-        if copied.mapping is not None and copied.source in released:
-            labels = released[copied.source].tolist()
-        if labels and not any(label in copied.mapping for label in labels):
-            warn_user(
-                f"same_as: the dict of {column_name(j, names)} has none of the categories that "
-                f"were found in {column_name(copied.source, names)}, so that all values of the "
-                "drawn rows are missing: write its keys in the type of the column's values"
-            )
+    for grid in grids:
+        for j, copied in copies.items():
+            if copied.source != grid.index or copied.mapping is None:
+                continue
+            name = column_name(j, names)
+            source = column_name(copied.source, names)
+            if not grid.is_categorical:
+                if not any(_can_be_drawn(grid, key) for key in copied.mapping):
+                    warn_user(
+                        f"same_as: no key of the dict of {name} can be a drawn value of {source}, "
+                        "so that all values of the drawn rows are missing: declare the decimals "
+                        f"of {source}, and keys within its bounds"
+                    )
+            elif len(grid.categories) and not any(
+                label in copied.mapping for label in grid.categories.tolist()
+            ):
+                warn_user(
+                    f"same_as: the dict of {name} has none of the categories that were found in "
+                    f"{source}, so that all values of the drawn rows are missing: write its keys "
+                    "in the type of the column's values"
+                )
+
+
+def _can_be_drawn(grid, key):
+    """Return True if a number, date or duration can be drawn as it is."""
+    number = key
+    if grid.kind != "number":
+        convert = np.timedelta64
+        if grid.kind == "date":
+            convert = np.datetime64
+        number = convert(key, "us").astype(np.int64) / MICROSECONDS_PER_DAY
+    low, high = grid.bounds
+    if not low <= number <= high:
+        return False
+    if (grid.atoms == number).any():
+        return True
+    if grid.step == 0.0:
+        return False
+    n_steps = float(number) / grid.step
+    return abs(n_steps - round(n_steps)) < 1e-6
 
 
 def _options(value):

@@ -4,13 +4,18 @@ Only public facts are stored: names and types. A categorical dtype of pandas or 
 which may come from the rows; its labels are replaced by the declared or released categories.
 """
 
+import datetime
+import math
 import re
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
 from skdp._data._chunked import meta_of
 from skdp._data._frames import (
+    column_values,
+    columns_of,
     has_time_zone,
     is_frame,
     label_kind_of,
@@ -21,6 +26,7 @@ from skdp._data._frames import (
     types_of,
 )
 from skdp._data._kinds import container_kinds
+from skdp._data._labels import are_missing, label_key
 from skdp._data._tables import TableShape
 from skdp.utils._values import FrozenValue
 
@@ -228,15 +234,46 @@ class TableForm(FrozenValue):
             return False
         if values.dtype.kind == "f" and self.kinds[j] in ("date", "duration"):
             return False
+        try:
+            self._column(j, values)
+        except Exception:  # Each library raises its own exceptions.
+            return False
+        return True
+
+    def changed_values(self, j, values):
+        """Return the values that a column's type cannot hold, or converts to other values.
+
+        Parameters
+        ----------
+        j : int
+        values : ndarray
+            Values as in `build`. Missing values are left out.
+
+        Returns
+        -------
+        list
+        """
+        values = values[~are_missing(values)]
+        changed = []
+        for i, value in enumerate(values.tolist() if values.dtype.kind == "O" else values):
+            is_equal = label_key(value) is not None and self.can_hold(j, values[i : i + 1])
+            if is_equal and self.library != "list":
+                cell = column_values(self._column(j, values[i : i + 1]))[0][0]
+                is_equal = _is_same_value(cell, value)
+            if not is_equal:
+                changed.append(value)
+        return changed
+
+    def _column(self, j, values):
+        """Return values as a column of a table of this form."""
         names = None if self.names is None else [self.names[j]]
         form = TableForm(
             library=self.library, names=names, types=[self.types[j]], kinds=[self.kinds[j]]
         )
-        try:
-            form.build([values])
-        except Exception:  # Each library raises its own exceptions.
-            return False
-        return True
+        table = form.build([values])
+        if self.names is None:
+            return table[0] if self.library == "list" else table[:, 0]
+        return columns_of(table)[0]
 
     def _build_pandas(self, columns, labels):
         import pandas as pd
@@ -276,7 +313,10 @@ class TableForm(FrozenValue):
             name = str(dtype)
             is_integer = name.startswith(("int", "uint"))
             values = _without_nan(values, is_integer=is_integer)
-            if name.startswith("dictionary"):
+            if name == "null":
+                # All values of the fit were missing.
+                array = pa.nulls(len(values))
+            elif name.startswith("dictionary"):
                 array = pa.array(values, type=dtype.value_type).dictionary_encode().cast(dtype)
             elif is_integer or "string" in name:
                 # Large unsigned integers have no other type, and old versions of Arrow do not cast
@@ -299,6 +339,26 @@ class FormedShape(TableShape):
     """
 
     form: TableForm | None = None
+
+
+def _is_same_value(cell, value):
+    """Return True if a cell equals the value it was made of, up to the precision of its type."""
+    if isinstance(value, str) and isinstance(cell, np.datetime64 | datetime.date):
+        # Dates may be written as text.
+        try:
+            value = np.datetime64(value, "us")
+        except ValueError:
+            return False
+    keys = label_key(cell), label_key(value)
+    if keys[0] == keys[1]:
+        return True
+    if all(isinstance(key, Real) for key in keys):
+        # Half precision has eleven bits, but integers are not rounded.
+        is_rounded = isinstance(cell, float | np.floating)
+        return is_rounded and math.isclose(*keys, rel_tol=1e-3)
+    # Dates may be stored with a time zone.
+    are_dates = all(isinstance(key, tuple) and "instant" in str(key[0]) for key in keys)
+    return are_dates and keys[0][1] == keys[1][1]
 
 
 def _number_type(dtype):
@@ -345,6 +405,9 @@ def _pandas_series(values, dtype, labels):
         return pd.Series(pd.Categorical(values, labels, ordered=dtype.is_ordered))
     if isinstance(dtype, np.dtype):
         return pd.Series(_as_numpy(values, dtype), dtype=dtype)
+    if str(dtype) == "null[pyarrow]":
+        # All values of the fit were missing.
+        return pd.Series([None] * len(values), dtype=dtype)
     zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
     if zone is not None and values.dtype.kind == "M":
         return pd.Series(values).dt.tz_localize("UTC").astype(dtype)

@@ -1,5 +1,6 @@
 """Synthetic tables with differential privacy."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
@@ -12,6 +13,7 @@ from skdp._data._columns import read_columns
 from skdp._data._errors import column_name
 from skdp._data._frames import objects
 from skdp._data._kinds import read_kinds
+from skdp._data._labels import are_missing
 from skdp._data._lengths import opened_table
 from skdp._data._tables import names_for_keys
 from skdp.base import (
@@ -40,7 +42,7 @@ from skdp.synthesis._plan import SynthesisFit
 from skdp.synthesis._released_table import public_column, public_table
 from skdp.synthesis._report import SynthesisReport
 from skdp.synthesis._sampling import RowDrawer
-from skdp.synthesis._table_form import FormedShape, TableForm, days_as_times
+from skdp.synthesis._table_form import FormedShape, ListedType, TableForm, days_as_times
 from skdp.utils._validation import check_integer, check_verbose
 
 
@@ -283,7 +285,7 @@ class DPTableSynthesizer(TableEstimator):
         form = getattr(shape, "form", None)
         if form is not None:
             check_types_of_samples(form, columns, names)
-            check_copied_types(form, columns, constraints.copies, names)
+            check_copied_types(form, columns, constraints, names)
         for j in constraints.copies:
             # Nothing is computed from a copied column.
             columns[j] = Column(kind="label", domain=np.empty(0, dtype=object))
@@ -562,8 +564,7 @@ class DPTableSynthesizer(TableEstimator):
             first, second = (released.columns[i] for i in pair)
             excluded.append((pair, pairs.excluded_groups(first, second)))
         grids = [column.grid for column in released.columns]
-        categories = {grid.index: grid.categories for grid in grids if grid.is_categorical}
-        warn_of_unmapped_copies(constraints.copies, categories, form.names)
+        warn_of_unmapped_copies(constraints.copies, grids, form.names)
         targets = tuple(places[j] for j in stages.targets)
         model = fit_model(released, targets, excluded)
         return RowDrawer(
@@ -632,36 +633,66 @@ def _maps_all_numbers(mapping, column, step):
     )
 
 
-def check_copied_types(form, columns, copies, names):
-    """Raise `ValueError` for a copied column whose type cannot hold its values.
+def check_copied_types(form, columns, constraints, names):
+    """Raise `ValueError` for a copied column whose type changes its values or cannot hold them.
 
     Parameters
     ----------
     form : TableForm
     columns : list of Column
         All columns of the table.
-    copies : dict of int to CopiedColumn
+    constraints : DeclaredConstraints
     names : ndarray of str or None
     """
-    for j, copied in copies.items():
+    for j, copied in constraints.copies.items():
         source = columns[copied.source]
-        if source.is_categorical:
-            if source.domain is not None:
-                values = objects(source.domain.tolist())
-            else:
-                # Without declared categories, the keys of the mapping are the known values.
-                values = objects(list(copied.mapping or ()))
-        else:
-            values = values_of_range(source)
+        step = constraints.steps.get(copied.source, form.step(copied.source))
         has_gap = False
-        if copied.mapping is not None and not source.is_categorical:
-            values = objects(list(copied.mapping))
-            has_gap = not _maps_all_numbers(copied.mapping, source, form.step(copied.source))
-        values = copied.values(values)
-        is_gap = has_gap or (values.dtype.kind == "f" and np.isnan(values).any())
-        if (is_gap and not form.can_be_missing(j)) or not form.can_hold(j, values):
+        if copied.mapping is None:
+            values = _examples(source, step, form, copied.source)
+        else:
+            values = copied.values(objects(list(copied.mapping)))
+            if source.is_categorical and source.domain is not None:
+                values = copied.values(source.domain)
+            elif not source.is_categorical:
+                has_gap = not _maps_all_numbers(copied.mapping, source, step)
+        if (has_gap or are_missing(values).any()) and not form.can_be_missing(j):
             raise ValueError(
-                f"same_as: the type of {column_name(j, names)} cannot hold the values of "
-                f"{column_name(copied.source, names)}, or those that the dict declares for them; a "
-                "value without an entry is missing"
+                f"same_as: the type of {column_name(j, names)} cannot hold missing values, but "
+                f"some values of {column_name(copied.source, names)} have no entry in the dict"
             )
+        unsuited = form.changed_values(j, values)
+        if len(unsuited):
+            raise ValueError(
+                f"same_as: the type of {column_name(j, names)} cannot hold {unsuited[0]!r} "
+                f"unchanged, which is like the values of {column_name(copied.source, names)} or of "
+                "the dict: declare a dict to values of the column's own type, or the bounds or "
+                "decimals of the other column"
+            )
+
+
+def _examples(column, step, form, j):
+    """Return values like those of a column: the declared ones, or others of its type."""
+    if column.is_categorical:
+        if column.domain is not None:
+            return objects(column.domain.tolist())
+        if isinstance(form.types[j], ListedType):
+            # The type of its labels is unknown.
+            return objects([])
+        examples = {"number": [0, 1], "boolean": [False, True]}
+        return objects(examples.get(form.kinds[j], ["a"]))
+    if column.domain is not None:
+        low, high = column.domain
+    elif column.kind == "number" and form.step(j) >= 1.0:
+        # Found bounds lie within the type of whole numbers.
+        low, high = form.value_range(j)
+    else:
+        low, high = 0.0, 1.0
+    between = low + step
+    if step == 0.0:
+        # Nearly irrational, so that no type of few digits holds it.
+        between = low + (high - low) / math.e
+    values = np.array([low, high, between])
+    if column.kind == "number":
+        return values
+    return days_as_times(values, column.kind)

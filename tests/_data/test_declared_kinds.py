@@ -279,6 +279,8 @@ def columns_of_tenths():
     yield "doubles", doubles
     yield "floats", floats
     yield "doubles that were floats", floats.astype(np.float64)
+    yield "doubles that were halves", doubles.astype(np.float16).astype(np.float64)
+    yield "floats that were halves", doubles.astype(np.float16).astype(np.float32)
     yield "objects", doubles.astype(object)
     yield "objects that were floats", floats.astype(object)
     yield "objects that are floats", scalars
@@ -291,12 +293,13 @@ LISTS_OF_TENTHS = {
     "doubles": TENTHS,
     "floats": np.array(TENTHS, dtype=np.float32),
     "doubles that were floats": np.array(TENTHS, dtype=np.float32).tolist(),
+    "doubles that were halves": np.array(TENTHS, dtype=np.float16).tolist(),
     "decimals": [Decimal("0.1"), Decimal("0.2"), Decimal("0.3")],
 }
 
 
 @pytest.mark.parametrize("declared", LISTS_OF_TENTHS)
-def test_a_tenth_is_one_label_whether_it_was_stored_in_single_precision_or_not(declared):
+def test_a_tenth_is_one_label_in_whatever_precision_it_was_stored(declared):
     categories = LISTS_OF_TENTHS[declared]
     accountant = PrivacyAccountant(1000.0, 0.1)
     for stored, column in columns_of_tenths():
@@ -309,8 +312,8 @@ def test_a_tenth_is_one_label_whether_it_was_stored_in_single_precision_or_not(d
                 served = encoder.transform(pd.DataFrame({"x": samples[:3]}).to_numpy())
                 np.testing.assert_array_equal(served, np.eye(3)[NUMBERS[:3]], err_msg=stored)
         mode = dp_mode(column, 50.0, categories=categories, random_state=0)
-        most_frequent = TENTHS[np.bincount(NUMBERS).argmax()]
-        np.testing.assert_allclose(float(mode), most_frequent, rtol=1e-6)
+        most_frequent = categories[np.bincount(NUMBERS).argmax()]
+        np.testing.assert_allclose(float(mode), float(most_frequent), rtol=1e-6)
 
 
 def test_labels_stay_apart_if_both_forms_of_a_number_are_declared():
@@ -331,12 +334,58 @@ def test_lists_of_half_floats_are_refused_for_columns_of_objects(name):
     accountant = PrivacyAccountant(1000.0, 0.1)
     values = np.array(TENTHS, dtype=object)[NUMBERS]
     labels = np.array(TENTHS, dtype=np.float16)
-    for table in (values[:, None], pd.DataFrame({"x": values})):
+    decimals = [Decimal(str(value)) for value in values]
+    tables = [values[:, None], pd.DataFrame({"x": values}), pa.table({"x": decimals})]
+    tables.append(pl.DataFrame({"x": pl.Series(values, dtype=pl.Object)}))
+    for table in tables:
         model = make(name, [labels], accountant)
         with pytest.raises(ValueError, match="type float16, which differ from Python's floats"):
             model.fit(table, Y)
     with pytest.raises(ValueError, match="type float16, which differ from Python's floats"):
         dp_mode(values, categories=labels, accountant=accountant)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_random_decimals_are_found_in_whatever_precision_they_were_stored():
+    """Labels and cells were stored in any precision, and no label gets the rows of another."""
+    rng = np.random.default_rng(0)
+    types = (np.float64, np.float32, np.float16)
+    for _ in range(20):
+        # Three digits are different numbers in half precision.
+        numbers = rng.choice(np.arange(1, 1000), size=5, replace=False) / 10.0 ** rng.integers(1, 5)
+        for declared in types:
+            labels = numbers.astype(declared).astype(np.float64).tolist()
+            encoder = skdp.DPOneHotEncoder(categories=[labels], sparse_output=False)
+            for stored in types:
+                cells = numbers.astype(stored).astype(np.float64)[:, None]
+                np.testing.assert_array_equal(encoder.fit_transform(cells), np.eye(5))
+
+
+def test_a_third_is_found_in_doubles_that_were_floats():
+    thirds = [1 / 3, 2 / 3]
+    encoder = skdp.DPOneHotEncoder(categories=[thirds], sparse_output=False)
+    cells = np.array(thirds, dtype=np.float32).astype(np.float64)[:, None]
+    np.testing.assert_array_equal(encoder.fit_transform(cells), np.eye(2))
+
+
+def test_whole_numbers_in_half_precision_are_exact_in_objects():
+    """The shortest text of the float16 65504 is 6.55e+04."""
+    numbers = np.arange(1, 65505, dtype=np.float64)
+    numbers = np.unique(numbers.astype(np.float16)).tolist()
+    cells = np.empty((len(numbers), 1), dtype=object)
+    cells[:, 0] = [np.float16(number) for number in numbers]
+    encoder = skdp.DPOneHotEncoder(categories=[numbers])
+    assert encoder.fit_transform(cells).sum() == len(numbers)
+
+
+def test_long_doubles_that_equal_no_double_are_refused():
+    accountant = PrivacyAccountant(10.0, 0.1)
+    labels = [np.longdouble(1) / 3, np.longdouble(1.0)]
+    if float(labels[0]) == labels[0]:
+        pytest.skip("long doubles are doubles on this platform")
+    encoder = make("DPOneHotEncoder", [labels], accountant)
+    with pytest.raises(ValueError, match="long doubles"):
+        encoder.fit(np.ones((20, 1)))
     assert accountant.epsilon_spent == 0.0
 
 

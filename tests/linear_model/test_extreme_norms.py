@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skdp import PrivacyAccountant
 from skdp.decomposition import DPPCA
@@ -46,3 +47,50 @@ def test_a_norm_at_the_ends_of_its_range_never_fails_after_the_charge(name, norm
         assert accountant.epsilon_spent == 0.0
     else:
         assert accountant.epsilon_spent > 0.0
+
+
+# Factors from the smallest double to the largest.
+STRENGTHS = [5e-324, 1e-308, 1e-200, 1e200, 1e305, 1e308]
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+@pytest.mark.parametrize("strength", STRENGTHS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_penalty_of_any_size_is_planned_or_refused(name, strength):
+    """Products and inverses of it overflow and underflow."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = ESTIMATORS[name]
+    parameters = model.get_params()
+    penalties = [param for param in ("C", "alpha") if param in parameters]
+    if not penalties:
+        pytest.skip("it has no penalty")
+    for mechanism in ("auto", "output", "objective", "gradient", "sufficient_statistics"):
+        accountant = PrivacyAccountant(100.0, 1e-2)
+        extreme = clone(model).set_params(
+            data_norm=1.0, accountant=accountant, random_state=0, **{penalties[0]: strength}
+        )
+        if "mechanism" in parameters:
+            extreme.set_params(mechanism=mechanism)
+        try:
+            extreme.fit(X, y)
+        except ValueError as error:
+            assert not accountant.charges
+            if "max_grad_norm" not in parameters:
+                assert "max_grad_norm" not in str(error)
+        else:
+            assert np.isfinite(extreme.coef_).all()
+
+
+@pytest.mark.parametrize("data_norm", [1e-50, 1e50])
+def test_messages_name_no_parameter_that_the_model_does_not_have(data_norm):
+    X = np.zeros((60, 2))
+    y = np.arange(60) % 2
+    for name in ("svc", "poisson", "ridge", "linear", "logistic gradient"):
+        model = clone(ESTIMATORS[name]).set_params(data_norm=data_norm, mechanism="gradient")
+        if "target_bounds" in model.get_params():
+            model.set_params(target_bounds=(0, data_norm))
+        try:
+            model.fit(X, y * data_norm if "target_bounds" in model.get_params() else y)
+        except ValueError as error:
+            assert "max_grad_norm" not in str(error)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from skdp import PrivacyAccountant
@@ -124,6 +126,19 @@ def test_tables_that_were_not_measured_are_refused():
 @pytest.mark.parametrize(
     "params",
     [
+        # The column's type would change the values of the other one, or of the dict.
+        {"same_as": {"years": "income"}},
+        {"same_as": {"status": "age"}},
+        {"same_as": {"status": "income"}},
+        {"same_as": {"day": "age"}},
+        {"same_as": {"years": ("status", dict.fromkeys(STATUS, 2.5))}},
+        {"same_as": {"years": ("status", dict.fromkeys(STATUS, 1e30))}},
+        {"same_as": {"status": ("age", {age: age for age in range(91)})}},
+        {"same_as": {"status": ("age", {age: [age] for age in range(91)})}},
+        {"same_as": {"income": ("status", {"child": 0.0, "single": "x", "married": pd.NA})}},
+        {"forbidden": {("day", "status"): [(pd.NaT, "child")]}},
+        {"forbidden": {("age", "status"): [(pd.NA, "child")]}},
+        {"same_as": {"income": ("day", {pd.NaT: 1.0})}},
         {"target": "nothing"},
         {"target": ["age", "age"]},
         {"workload": [("age",)]},
@@ -172,6 +187,59 @@ def test_wrong_parameters_cost_nothing(params):
     with pytest.raises(ValueError, match=next(iter(params))):
         synthesizer(accountant=accountant, **params).fit(FRAME)
     assert accountant.epsilon_spent == 0.0
+
+
+KINDS = {
+    "int": lambda rng: rng.integers(0, 5, 60),
+    "int8": lambda rng: rng.integers(0, 5, 60).astype(np.int8),
+    "float": lambda rng: rng.random(60),
+    "boolean": lambda rng: rng.random(60) > 0.5,
+    "text": lambda rng: rng.choice(["10", "20"], 60),
+    "words": lambda rng: rng.choice(["x", "y"], 60),
+    "date": lambda rng: pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 9, 60), "D"),
+    "duration": lambda rng: pd.to_timedelta(rng.integers(0, 9, 60), "h"),
+    "nullable": lambda rng: pd.array(rng.integers(0, 5, 60), dtype="Int64"),
+}
+CONTAINERS = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+}
+
+
+@pytest.mark.quick_cases(every=6)
+@pytest.mark.filterwarnings("ignore:No category")
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_a_copy_is_equal_or_refused(source, target, container):
+    """Whatever the two types are: nothing is converted silently, and nothing raises when drawn."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": KINDS[source](rng), "b": KINDS[target](rng)})
+    for params in ({}, {"decimals": {"a": 0}}):
+        if params and source not in ("float", "date"):
+            continue
+        accountant = PrivacyAccountant(1000.0, 1e-3)
+        synth = DPTableSynthesizer(
+            100.0, same_as={"b": "a"}, accountant=accountant, random_state=0, **params
+        )
+        try:
+            synth.fit(CONTAINERS[container](frame))
+        except ValueError as error:
+            assert not accountant.charges
+            assert source != target and "same_as" in str(error)
+            continue
+        rows = synth.sample(50, random_state=0)
+        rows = rows if container == "pandas" else rows.to_pandas()
+        assert rows["a"].tolist() == rows["b"].tolist()
+
+
+def test_a_dict_whose_keys_cannot_be_drawn_is_warned_about():
+    """A drawn number without decimals equals none of a few keys."""
+    mapping = {0.5: "single", 7.25: "married"}
+    synth = synthesizer(categories="auto", same_as={"status": ("income", mapping)})
+    with pytest.warns(UserWarning, match="no key of the dict"):
+        synth.fit(FRAME)
 
 
 def test_a_column_of_which_no_category_was_found_may_be_in_forbidden_pairs():
