@@ -91,7 +91,7 @@ MUTATIONS = [
         rules.put_for("decide(state)", "decide(before)"),
         (
             "ledger/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
-            "ledger/test_governance.py::test_racing_processes_of_users_never_pass_a_cap",
+            "ledger/test_ledger_contract.py::test_sqlite[this system-check_that_racing_processes_never_pass_a_cap]",
         ),
         "concurrent charges are not seen, so users exceed their limit and the total limit",
     ),
