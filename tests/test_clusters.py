@@ -62,7 +62,7 @@ from skdp.stats import (
     dp_var,
     estimate_bounds,
 )
-from tests._data.test_chunked import counted
+from tests._containers import counted
 from tests._estimators import CENTRAL_TRANSFORMERS, FIRST_OF_CLASS, instance
 from tests._private import (
     BinaryLogisticLoss,

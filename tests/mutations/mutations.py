@@ -813,7 +813,7 @@ MUTATIONS = [
         "_data._pair_scores",
         "independent_tables",
         rules.put_for("np.rint(expected).astype(np.int64)", "expected"),
-        ("_data/test_pair_scores.py::test_scores_are_whole_numbers_of_the_textbook_formula",),
+        ("_data/test_histogram.py::test_scores_are_whole_numbers_of_the_textbook_formula",),
         "rounding errors move a score by more than its sensitivity",
     ),
     Mutation(
@@ -995,7 +995,7 @@ MUTATIONS = [
         "_data._row_wise",
         "row_sums",
         rules.put_for("np.ascontiguousarray(values, dtype=np.float64)", "values"),
-        ("_data/test_row_wise.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
+        ("_data/test_parts.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
         "a row is rounded differently if it is alone: its norm, score or class may change",
     ),
     Mutation(
