@@ -284,7 +284,7 @@ MUTATIONS = [
         "_optim._classification_losses",
         "MultinomialLogisticLoss",
         rules.put_for("math.sqrt(2.0)", "1.0"),
-        ("_optim/test_loss_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_optim/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "a row changes two classes",
     ),
     Mutation(
@@ -292,7 +292,7 @@ MUTATIONS = [
         "_optim._classification_losses",
         "BinaryLogisticLoss",
         rules.assigned_times("curvature_bound", 0.5),
-        ("_optim/test_loss_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_optim/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "the Jacobian of objective perturbation is underpriced",
     ),
     Mutation(
