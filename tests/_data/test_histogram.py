@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp._data import _dyadic
-from skdp._data import _histogram
+from skdp._data import _dyadic, _histogram
 from skdp._data._chunked import as_chunked
 from skdp._data._dyadic import (
     CELLS,

@@ -148,7 +148,7 @@ def test_a_whole_run_with_shared_noise(sampling, monkeypatch):
     assert np.all(moved[~seen] <= plan.sensitivity - plan.clip)
 
 
-# Batches. Each test draws from a fixed seed; false alarm rates are those for a random one, 1e-7 each.
+# Batches. Seeds are fixed; false alarm rates are those for a random one, 1e-7 each.
 RARE = 1e-7
 
 

@@ -91,7 +91,8 @@ MUTATIONS = [
         rules.put_for("decide(state)", "decide(before)"),
         (
             "ledger/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
-            "ledger/test_ledger_contract.py::test_sqlite[this system-check_that_racing_processes_never_pass_a_cap]",
+            "ledger/test_ledger_contract.py::test_sqlite"
+            "[this system-check_that_racing_processes_never_pass_a_cap]",
         ),
         "concurrent charges are not seen, so users exceed their limit and the total limit",
     ),
@@ -775,7 +776,7 @@ MUTATIONS = [
         "metrics._statistics",
         "RowSums.mechanism",
         rules.put_for("LaplaceMechanism(epsilon, l1)", "LaplaceMechanism(epsilon, 0.5 * l1)"),
-        ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
+        ("metrics/test_values.py::test_released_metrics_have_the_noise_of_their_epsilon",),
         "epsilon is twice the claim",
     ),
     Mutation(
@@ -784,7 +785,7 @@ MUTATIONS = [
         "ErrorSums.exact_sensitivities",
         rules.put_for("[*halves, first, third, error_first]", "[*halves, first, third]"),
         (
-            "metrics/test_privacy.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
+            "metrics/test_values.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
         ),
         "one of the released sums is not in the sensitivity",
     ),
@@ -796,7 +797,7 @@ MUTATIONS = [
             "self.guarantee.neighbors.sensitivity_factor * len(self.sizes)", "len(self.sizes)"
         ),
         (
-            "metrics/test_privacy.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
+            "metrics/test_values.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
         ),
         "the relation is ignored",
     ),
@@ -845,7 +846,7 @@ MUTATIONS = [
         "metrics._statistics",
         "MetricStatistics.release",
         rules.put_for("self.mechanism.release(statistics, random_state=source)", "statistics"),
-        ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
+        ("metrics/test_values.py::test_released_metrics_have_the_noise_of_their_epsilon",),
         "the noise is missing",
     ),
     Mutation(
