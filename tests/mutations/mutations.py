@@ -574,7 +574,7 @@ MUTATIONS = [
         "gam._plan",
         "AdditiveFit.level_mechanism",
         rules.put_for("self._sensitivity_factor", "1"),
-        ("gam/test_poisson.py::test_brute_force_sensitivity_of_the_level",),
+        ("gam/test_evidence.py::test_brute_force_sensitivity_of_the_level",),
         "the relation is ignored: 1 instead of 2",
     ),
     Mutation(
