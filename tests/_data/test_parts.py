@@ -43,6 +43,7 @@ from skdp._data._chunked import as_chunked
 from skdp._data._dask import DaskTable, DaskWorkers
 from skdp._data._one_thread import _libraries, one_thread
 from skdp._data._parts import Rows, max_additions, row_blocks, sum_over
+from skdp._data._persons import read_persons
 from skdp._data._row_wise import (
     row_combinations,
     row_distances,
@@ -64,6 +65,7 @@ from skdp._data._workers import (
 from skdp.base import clip_rows
 from tests._containers import counted
 from tests._guarantees import of_rows
+from tests._persons import persons_of
 from tests._private import (
     BinaryLogisticLoss,
     ClippedSums,
@@ -506,3 +508,16 @@ def test_a_real_dask_array():
     kept = da.from_array(X, chunks=(7, 3))
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
         as_chunked(kept[kept[:, 0] > 0])
+
+
+@pytest.mark.parametrize("ids", [[3, 1, 3, 2, 1, 3, 9], ["b", "b", "a"], [0], np.arange(50) % 7])
+def test_persons_are_those_of_the_tests(ids):
+    """`tests/_persons.py` computes them in another way."""
+    found, expected = read_persons(ids, len(ids)), persons_of(ids)
+    assert found.n_persons == expected.n_persons
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    np.testing.assert_array_equal(found.row_weights, expected.row_weights)
+    column = np.arange(len(ids)) + 0.5
+    np.testing.assert_array_equal(found.first_entries(column), expected.first_entries(column))
+    some = np.arange(found.n_persons)[::2]
+    np.testing.assert_array_equal(found.rows_of(some), expected.rows_of(some))

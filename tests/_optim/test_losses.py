@@ -35,7 +35,11 @@ from tests._optim._all_losses import (
 from tests._private import (
     BinaryLogisticLoss,
     BoundedRows,
+    HuberLoss,
+    ModifiedHuberLoss,
     MultinomialLogisticLoss,
+    OneVersusRestLoss,
+    SquaredHingeLoss,
     plan_output_perturbation,
 )
 
@@ -500,3 +504,29 @@ def test_a_slow_descent_is_told_from_a_fast_one():
     assert _newton._is_slow(1e6, 1e3, 10, 19)
     assert _newton._is_slow(1e6, 1.5e6, 10, 1000)
     assert not _newton._is_slow(1e6, 1.5e6, _newton.TRIAL_STEPS - 1, 1000)
+
+
+# Losses of DPSGDClassifier and DPSGDRegressor.
+
+
+@pytest.mark.parametrize(
+    ("loss", "y"),
+    [
+        (SquaredHingeLoss(), np.array([0.0, 1.0] * 20)),
+        (ModifiedHuberLoss(), np.array([0.0, 1.0] * 20)),
+        (OneVersusRestLoss(ModifiedHuberLoss(), 3), np.arange(40) % 3),
+        (HuberLoss(), np.linspace(-2, 2, 40)),
+        (HuberLoss(0.7), np.linspace(-2, 2, 40)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_residuals_are_derivatives(loss, y):
+    scores = np.random.default_rng(0).normal(size=(40, *loss.weights_shape)) * 2
+    step, residual = 1e-6, loss.residual(scores, y)
+    for place in np.ndindex(scores.shape):
+        moved = scores.copy()
+        moved[place] += step
+        numeric = (loss.value(moved, y) - loss.value(scores, y)).sum() / step
+        assert residual[place] == pytest.approx(numeric, abs=1e-4)
+        steeper = abs(loss.residual(moved, y)[place] - residual[place])
+        assert steeper <= loss.curvature_bound * step * (1 + 1e-6)

@@ -408,7 +408,7 @@ MUTATIONS = [
         "_data._bounded",
         "_row_factors",
         rules.call_dropped("minimum"),
-        ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
+        ("linear_model/test_output_perturbation.py::test_exact_norms_never_exceed_the_bound",),
         "a long row changes the weights in proportion to its length",
     ),
     Mutation(
@@ -865,7 +865,7 @@ MUTATIONS = [
             "mechanism.release(counts[is_binary:], random_state=source)", "counts[is_binary:]"
         ),
         (
-            "linear_model/test_balanced.py::test_an_attack_on_the_weights_stays_below_the_epsilon_of_the_counts",
+            "linear_model/test_standard_errors.py::test_an_attack_on_the_weights_stays_below_the_epsilon_of_the_counts",
         ),
         "class weights are computed from raw counts",
     ),
@@ -874,7 +874,7 @@ MUTATIONS = [
         "gam._tasks",
         "_ClassTask.max_weight",
         rules.put_for("max(self.weights)", "1.0"),
-        ("linear_model/test_balanced.py::test_the_clip_bounds_every_rows_weighted_residual",),
+        ("linear_model/test_standard_errors.py::test_the_clip_bounds_every_rows_weighted_residual",),
         "rows of a rare class have too little noise",
     ),
     Mutation(
