@@ -854,7 +854,7 @@ MUTATIONS = [
         "model_selection._pooled",
         "PooledStatistics.sensitivities",
         rules.put_for("l1 * (1.0 + factor) * rounding", "l1 * rounding"),
-        ("model_selection/test_evaluation.py::test_sensitivity_of_pooled_folds_by_brute_force",),
+        ("model_selection/test_tuned_threshold.py::test_sensitivity_of_pooled_folds_by_brute_force",),
         "the counts of single folds are not in the sensitivity",
     ),
     Mutation(
@@ -874,7 +874,9 @@ MUTATIONS = [
         "gam._tasks",
         "_ClassTask.max_weight",
         rules.put_for("max(self.weights)", "1.0"),
-        ("linear_model/test_standard_errors.py::test_the_clip_bounds_every_rows_weighted_residual",),
+        (
+            "linear_model/test_standard_errors.py::test_the_clip_bounds_every_rows_weighted_residual",
+        ),
         "rows of a rare class have too little noise",
     ),
     Mutation(
@@ -892,7 +894,7 @@ MUTATIONS = [
         "model_selection._plans",
         "SearchTask.denominator_events",
         rules.put_for("[self.denominators.event]", "[]"),
-        ("model_selection/test_evaluation.py::test_every_record_path_pays_for_the_denominators",),
+        ("model_selection/test_tuned_threshold.py::test_every_record_path_pays_for_the_denominators",),
         "class counts are released without a charge",
     ),
     Mutation(
@@ -908,7 +910,7 @@ MUTATIONS = [
         "model_selection._splits",
         "check_cv",
         rules.decided("sklearn_name(cv) in ALLOWED_SPLITTERS", True),
-        ("model_selection/test_splits.py::test_other_splits_are_refused",),
+        ("model_selection/test_plans.py::test_other_splits_are_refused",),
         "one label moves thousands of rows between folds",
     ),
     Mutation(
