@@ -854,7 +854,9 @@ MUTATIONS = [
         "model_selection._pooled",
         "PooledStatistics.sensitivities",
         rules.put_for("l1 * (1.0 + factor) * rounding", "l1 * rounding"),
-        ("model_selection/test_tuned_threshold.py::test_sensitivity_of_pooled_folds_by_brute_force",),
+        (
+            "model_selection/test_tuned_threshold.py::test_sensitivity_of_pooled_folds_by_brute_force",
+        ),
         "the counts of single folds are not in the sensitivity",
     ),
     Mutation(
@@ -894,7 +896,9 @@ MUTATIONS = [
         "model_selection._plans",
         "SearchTask.denominator_events",
         rules.put_for("[self.denominators.event]", "[]"),
-        ("model_selection/test_tuned_threshold.py::test_every_record_path_pays_for_the_denominators",),
+        (
+            "model_selection/test_tuned_threshold.py::test_every_record_path_pays_for_the_denominators",
+        ),
         "class counts are released without a charge",
     ),
     Mutation(
@@ -1124,10 +1128,7 @@ MUTATIONS = [
         "stats._refinement",
         "Refinement.mechanism",
         rules.term_dropped("n_levels"),
-        (
-            "stats/test_refinement.py"
-            "::test_the_price_is_the_same_for_every_number_of_narrow_columns",
-        ),
+        ("stats/test_bounds.py::test_the_price_is_the_same_for_every_number_of_narrow_columns",),
         "a row is in one cell of every level",
     ),
 ]
