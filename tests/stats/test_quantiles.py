@@ -1,21 +1,23 @@
 """Quantiles: their trees and choices, and the rows of given ranks."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 
-from skdp import ChunkedArray
+from skdp import ChunkedArray, DPMaxAbsScaler
 from skdp.accounting import Neighbors, get_epsilon
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import _LAST, POSITIONS, QuantileTree, _levels, _Positions, _windows
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WEIGHTS, ranked_columns, weight_codes
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import Rows, read_persons
+from tests._private import BoundsSearch, ColumnTable, Rows, read_persons
 
 
 def make_plan(quantiles, d=1, **options):
@@ -538,3 +540,83 @@ def test_rows_of_a_cell_keep_their_places():
         np.testing.assert_array_equal(places.rows[:3], some)
         np.testing.assert_array_equal(places.rows >> CODE_BITS >> 24, [3, 3, 3, 5, 8])
         np.testing.assert_array_equal(places.sums, np.arange(6))
+
+
+# Missing values.
+
+
+def test_missing_values_count_nowhere_in_bounds_and_medians():
+    X = 5.0 + np.random.default_rng(0).uniform(size=(5000, 1))
+    X[::2] = np.nan
+    table = ColumnTable(X.shape, X)
+    plan = BoundsSearch(n_rows=5000, guarantee=meet(10.0))
+    low, high = plan.run(table.numbers(), RandomSource())
+    assert 4.0 <= low[0] <= 5.0 and 6.0 <= high[0] <= 8.0
+    ends = {"low": np.array([5.0]), "high": np.array([6.0])}
+    median = QuantileTree(quantiles=[0.5], n_columns=1, guarantee=meet(10.0))
+    same, again = (
+        plan.run(values, RandomSource(0))
+        for values in (ColumnTable((2500, 1), X[1::2]).numbers(), X[1::2])
+    )
+    np.testing.assert_array_equal(same, again)
+    same, again = (median.run(values, RandomSource(0), **ends) for values in (X, X[1::2]))
+    np.testing.assert_array_equal(same, again)
+
+
+# Quantiles of magnitudes.
+
+
+BOUNDS = (-1.0, 0.75)
+
+
+# Some beyond the bounds.
+VALUES = (-3.0, -1.0, -0.4, 0.0, 0.6, 2.0)
+
+
+def plan_of_magnitudes(n_rows, relation="add_remove", epsilon=1.0, **params):
+    shape = TableShape(n_rows=n_rows, n_columns=1)
+    return DPMaxAbsScaler(bounds=BOUNDS, **params).plan_fit(shape, meet(epsilon, 0.0, relation))
+
+
+def only_choice_of(plan):
+    """Return the node and the rate of the only choice."""
+    ((node,),) = plan.mechanism.levels
+    return node, plan.mechanism._rate((node,), node)
+
+
+def neighbors_of_rows(rows, relation):
+    for i in range(len(rows)):
+        rest = rows[:i] + rows[i + 1 :]
+        if relation == "add_remove":
+            yield rest
+        else:
+            yield from ((*rest, value) for value in VALUES)
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("quantile", ["auto", 50])
+def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):
+    seen = []
+
+    def choose(self, ranks, n_rows, source):
+        (keys,) = ranks.rows([(0, (CELLS + 1) << CODE_BITS)])
+        seen.append((keys >> CODE_BITS) * 24 // CELLS)
+        return np.zeros((1, 1), dtype=np.int64)
+
+    monkeypatch.setattr(QuantileTree, "_choose", choose)
+    plan, logs = plan_of_magnitudes(3, relation, quantile=quantile), {}
+    node, rate = only_choice_of(plan)
+
+    def log_law(rows):
+        if rows not in logs:
+            plan.run(np.array(rows)[:, None], None)
+            logs[rows] = np.log(exact_law(seen.pop(), node, rate, 0, 25))
+        return logs[rows]
+
+    ranges = [
+        np.ptp(log_law(rows) - log_law(other))
+        for rows in product(VALUES, repeat=3)
+        for other in neighbors_of_rows(rows, relation)
+    ]
+    assert 0.5 < max(ranges) <= 1.0 + 1e-9
