@@ -8,12 +8,14 @@ import sys
 import threading
 import weakref
 from functools import partial
+from types import SimpleNamespace
 
-import dask
 import dask.array as da
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -63,6 +65,7 @@ from skdp._data._workers import (
     tree_sum,
 )
 from skdp.base import clip_rows
+from skdp.utils._validation import check_choice, is_auto, public_inputs
 from tests._containers import counted
 from tests._guarantees import of_rows
 from tests._persons import persons_of
@@ -74,6 +77,7 @@ from tests._private import (
     format_rounded_up,
     gradient_rounding,
     loss_gradient,
+    read_block,
     sum_rounding,
 )
 
@@ -521,3 +525,108 @@ def test_persons_are_those_of_the_tests(ids):
     np.testing.assert_array_equal(found.first_entries(column), expected.first_entries(column))
     some = np.arange(found.n_persons)[::2]
     np.testing.assert_array_equal(found.rows_of(some), expected.rows_of(some))
+
+
+# Values of parameters.
+
+
+SIZES = ("the numbers of rows and columns",)
+
+
+def test_what_is_found_or_left_out_is_not_called_public():
+    estimator = SimpleNamespace(bounds="auto", categories=None, data_norm=2.0, other=0)
+    names = ("bounds", "categories", "data_norm", "other")
+    assert public_inputs(estimator, *names) == (*SIZES, "data_norm", "other")
+    assert is_auto("auto") and not is_auto(["auto"]) and not is_auto(None)
+
+
+@pytest.mark.parametrize(
+    "value", [pd.array([0, None]), pd.Series(["one"]), ["one"], "three", 1, None]
+)
+def test_what_is_no_choice_is_refused(value):
+    """An array of pandas that compares as one of missing values counts as true."""
+    assert check_choice("one", "name", ("one", "two")) == "one"
+    with pytest.raises(ValueError, match="name must be one of"):
+        check_choice(value, "name", ("one", "two"))
+
+
+# Attributes of rows that go to workers.
+
+
+BLOCK_HEIGHTS = (700, 1, 0, 1600, 423)
+
+
+N_SENT, D_SENT = sum(BLOCK_HEIGHTS), 4
+
+
+@pytest.fixture(scope="module")
+def sent_table():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(N_SENT, D_SENT)) + 0.0
+    return X, (X[:, 0] + rng.integers(0, 2, size=N_SENT) > 1).astype(int), np.arange(N_SENT) // 3
+
+
+@pytest.fixture
+def here():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def attributes(rows):
+    return set(vars(rows.detach(0)))
+
+
+@pytest.mark.usefixtures("here")
+def test_what_is_sent_of_rows_is_listed(sent_table):
+    """The attributes of each kind of `Rows` that go to workers: none that was not thought of."""
+    X, y, groups = sent_table
+    parts, shared = as_chunked(counted(X, BLOCK_HEIGHTS)[0]), read_persons(groups, N_SENT)
+    rows = {"shape", "_size", "_read"}
+    assert attributes(Rows(parts)) == rows
+    bounded = BoundedRows(parts, 1.0, 0.5, persons=shared)
+    public = {"data_norm", "unit", "constant", "n_units", "n_columns", "n_features", "norm"}
+    assert attributes(bounded) == rows | public | {"block_size", "_blocks"}
+    assert bounded.detach(0)._blocks == {}
+    sums = ClippedSums(parts, y + 0.0, BinaryLogisticLoss(), constant=1.0, clip=1.0, persons=shared)
+    assert attributes(sums) == rows | {
+        "loss",
+        "constant",
+        "norm",
+        "center",
+        "column_factors",
+        "whitening",
+        "_weights_are_known",
+        "_clip",
+        "_indices",
+    }
+
+
+# Threads.
+
+
+N_ROWS, N_COLUMNS = 3000, 4
+
+
+@pytest.fixture(scope="module")
+def classes_table():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(N_ROWS, N_COLUMNS)) + 0.0
+    return X, (X[:, 0] + rng.integers(0, 2, size=N_ROWS) > 1).astype(int), np.arange(N_ROWS) // 3
+
+
+def test_threads_read_at_the_same_time(classes_table, short_sums, monkeypatch):
+    """Neither waits for the other, as both would for the lock of a cached property."""
+    X, y, _ = classes_table
+    met = threading.Barrier(2)
+
+    def read(*block):
+        # The same number of blocks for both: each waits until the other reads one too.
+        met.wait(10.0)
+        return read_block(*block)
+
+    monkeypatch.setattr("skdp._data._bounded.read_block", read)
+    monkeypatch.setattr("skdp._data._workers.CALLS_PER_JOB", 1)
+    rows = BoundedRows(X[:2048], 2.0, 1.0).streaming()
+    with parallel_config(n_jobs=2):
+        loss_gradient(BinaryLogisticLoss(), rows, y[:2048], np.zeros(N_COLUMNS + 1))
+    assert len(short_sums) == 2 and not met.broken

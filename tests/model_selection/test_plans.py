@@ -607,3 +607,51 @@ def test_a_label_of_any_type_moves_a_score_by_no_more_than_its_sensitivity(score
 
 def column_of_objects(values):
     return np.array([*values, None], dtype=object)[:-1]
+
+
+# What a statement says of splits.
+
+
+N_SPLIT = 60
+
+
+SPLITTERS = {
+    "folds": 3,
+    "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    "shuffled": ShuffleSplit(4, test_size=0.3, random_state=0),
+    "time": TimeSeriesSplit(3),
+    "left out": LeaveOneOut(),
+    "predefined": PredefinedSplit(np.arange(N_SPLIT) % 4 - 1),
+    "listed": [(np.arange(20), np.arange(30, 50)), (np.arange(10, 40), np.arange(50, 60))],
+    "one": [(np.arange(40), np.arange(40, N_SPLIT))],
+    "one and none": [(np.arange(40), np.arange(50, N_SPLIT))],
+}
+
+
+@pytest.mark.parametrize("fractions", [(1.0,), (0.5, 1.0)])
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_the_sampler_counts_the_splits_that_each_row_is_in(name, fractions):
+    splits = make_splits(SPLITTERS[name], N_SPLIT)
+    train = [take_fraction(rows, share) for share in fractions for rows in splits.train]
+    nested = Splits(tuple(train), splits.test * len(fractions), N_SPLIT)
+    trained = np.zeros(N_SPLIT, dtype=int)
+    scored = np.zeros(N_SPLIT, dtype=int)
+    for rows in nested.train:
+        trained[rows] += 1
+    for rows in nested.test:
+        scored[rows] += 1
+    text = str(nested.describe())
+    if len(train) == 1:
+        expected = "each row in the training set or in the test set"
+        expected += ", or in neither" if np.any(trained + scored == 0) else ""
+    else:
+        ranges = [
+            f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
+            for counts in (trained, scored)
+        ]
+        expected = (
+            f"of the {len(train)} fits, each row is used for training in {ranges[0]} and for "
+            f"scoring in {ranges[1]}"
+        )
+    assert text == expected
+    assert nested.describe().of_persons == expected.replace("row", "person")

@@ -17,12 +17,13 @@ from skdp import (
     DPMaxAbsScaler,
     DPMeanTransformer,
     DPMinMaxScaler,
+    DPOneHotEncoder,
     DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp.accounting import Gaussian, PureDP, get_epsilon
+from skdp.accounting import Gaussian, Guarantee, PureDP, get_epsilon
 from skdp.base import TableShape
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
@@ -40,8 +41,9 @@ from skdp.stats._bounds import (
 )
 from skdp.stats._moments import plan_moments
 from skdp.stats._refinement import FIRST_CELLS, MAX_LEVELS, MIN_LEVELS, MIN_RELATIVE_WIDTH
+from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import NO_BOUNDS, collect_findings
+from tests._private import NO_BOUNDS, QuantileTree, collect_findings
 
 SMALLEST = 2.0**-100
 LARGEST = 2.0**100
@@ -701,3 +703,60 @@ def test_the_low_end_of_columns_with_zeros_is_zero():
     assert estimate_bounds(x, 10.0, random_state=0)[0] == 0.0
     assert estimate_bounds(-x, 10.0, random_state=0)[1] == 0.0
     assert not np.signbit(estimate_bounds(x, 10.0, random_state=0)[0])
+
+
+# Attacks on what is released of columns.
+
+
+def standard(epsilon, X):
+    return DPStandardScaler(epsilon, bounds=(-1, 1), with_std=False).fit(X).mean_[0] > 0.25
+
+
+def onehot(epsilon, X):
+    encoder = DPOneHotEncoder(epsilon, categories=[0, 1], min_frequency=1).fit(X)
+    return encoder.counts_[0][1] > 0.5
+
+
+def quantiles(wanted):
+    """The middle one of some quantiles of two rows, of which one may be the null row."""
+
+    def call(epsilon, X):
+        guarantee = Guarantee(epsilon=epsilon)
+        tree = QuantileTree(quantiles=wanted, n_columns=1, n_rows=2, guarantee=guarantee)
+        released = tree.run(np.array(X), RandomSource(), low=np.zeros(1), high=np.ones(1))
+        return released[len(wanted) // 2, 0] < 0.5
+
+    return call
+
+
+def bounds(epsilon, X):
+    claimed, made = (
+        BoundsSearch(n_rows=24, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
+    )
+    return claimed.read(made._release(np.array(X), RandomSource(), _add_bins))[1][0] > 1.0
+
+
+# What an attacker sees of a release, and two neighbors. A value in the middle of the bounds, one
+# that is not declared or 0 among the bounds' bins adds nothing to what is looked at.
+ATTACKED = [
+    (standard, [[0.0], [1.0]], [[0.0], [0.0]]),
+    (onehot, [[0], [1]], [[0], [7]]),
+    (quantiles((0.0, 0.5, 1.0)), [[0.5], [1.0]], [[0.5]]),
+    (quantiles((0.5,)), [[0.5], [1.0]], [[0.5]]),
+    # Seven values of 24 rows stand out of the noise at epsilon = 1, and six do not.
+    (bounds, [[40.0]] * 7 + [[0.0]] * 17, [[40.0]] * 6 + [[0.0]] * 18),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("seen", "one", "other"), ATTACKED, ids=["standard", "onehot", "minmax", "quantile", "bounds"]
+)
+def test_a_distinguisher_certifies_no_more_than_epsilon_and_finds_less_noise(seen, one, other):
+    # A copy that calibrates its noise to 20 while it claims 1 is caught. Confidence 1 - 1e-6.
+    def certified(epsilon):
+        outputs = (np.array([int(seen(epsilon, X)) for _ in range(400)]) for X in (one, other))
+        return attack_choices(*outputs, confidence=1 - 1e-6)
+
+    assert certified(1.0) <= 1.0
+    assert certified(20.0) > 1.0
