@@ -427,7 +427,7 @@ MUTATIONS = [
         "linear_model._adassp",
         "_weighted_sensitivity",
         rules.decided("relation == 'add_remove'", True),
-        ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
+        ("linear_model/test_output_perturbation.py::test_brute_force_sensitivity_of_fits",),
         "the relation is ignored",
     ),
     Mutation(
