@@ -20,10 +20,7 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.accounting import Guarantee
-from skdp.noise import RandomSource
 from tests._estimators import ESTIMATORS
-from tests._private import BoundsSearch, _add_bins
 
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
@@ -225,10 +222,3 @@ def test_polars_frames_of_words_are_read(transformer):
     frame = polars.DataFrame({name: X[:, j].tolist() for j, name in enumerate("abc")})
     one, other = (clone(transformer).fit(t, y).transform(t) for t in (X, frame))
     np.testing.assert_array_equal(one, other)
-
-
-def bounds(epsilon, X):
-    claimed, made = (
-        BoundsSearch(n_rows=24, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
-    )
-    return claimed.read(made._release(np.array(X), RandomSource(), _add_bins))[1][0] > 1.0

@@ -65,7 +65,6 @@ from skdp._data._workers import (
     tree_sum,
 )
 from skdp.base import clip_rows
-from skdp.utils._validation import check_choice, is_auto, public_inputs
 from tests._containers import counted
 from tests._guarantees import of_rows
 from tests._persons import persons_of
@@ -74,9 +73,12 @@ from tests._private import (
     ClippedSums,
     MultinomialLogisticLoss,
     _centered_sums,
+    check_choice,
     format_rounded_up,
     gradient_rounding,
+    is_auto,
     loss_gradient,
+    public_inputs,
     read_block,
     sum_rounding,
 )
