@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from skdp import PrivacyAccountant
 from skdp.accounting import (
+    ApproximateDP,
     Composed,
     DiscreteGaussian,
     ExponentialMechanism,
@@ -19,9 +22,18 @@ from skdp.accounting import (
     PureDP,
     RandomizedResponse,
     SampledWithoutReplacement,
+    _advanced,
     _bounds,
+    _calibrate,
+    _composition,
     _fewer,
+    _gaussian,
+    _laws,
+    _pairs,
     _pld,
+    _rdp,
+    _sampled,
+    calibrate,
     gaussian_noise_multiplier,
     gdp_to_delta,
     get_delta,
@@ -35,6 +47,7 @@ from skdp.accounting._laws import privacy_of
 from skdp.accounting._pairs import discretize
 from skdp.accounting._pld import _coarse_parts, _compose_directly, pld_epsilon
 from skdp.accounting._rdp import stopping_gamma
+from skdp.ledger import Charge
 
 
 def hockey_stick(p, q, eps, breaks):
@@ -568,3 +581,158 @@ def test_fewer_events_never_cost_less_and_little_more(monkeypatch, method, relat
     fewer = get_epsilon(event, 1.01e-6 * (1 - 1e-9), **options)
     assert exact * (1 - 1e-4) <= fewer <= exact * 1.3
     assert fewer < math.inf
+
+
+# Compositions that are copied with a fault.
+
+
+def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
+    joined, calls = _composition._merge_schedules, []
+
+    def counted(schedules):
+        calls.append(schedules)
+        # All choices of 20 parts of 40 are 138 billion.
+        assert len(calls) <= 20_000
+        return joined(schedules)
+
+    monkeypatch.setattr(_composition, "_merge_schedules", counted)
+    rule = PrivacyAccountant(1.0, 0.0, composition="auto").config.rule
+    two = [rule.cost(Charge("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
+    assert len(rule.worst(two * 20, 20)) == 21
+
+
+# Each mutation of the library must make the check beside it fail.
+
+
+APPROXIMATE = ApproximateDP(0.1, 1e-8) * 50  # exactly 2.856550165 at 1e-5
+
+
+SAMPLED = PoissonSampled(0.01, Gaussian(1.0)) * 1000  # within [1.828235, 1.828237] at 1e-5
+
+
+def check_sampled():
+    assert get_epsilon(SAMPLED, 1e-5, method="pld") >= 1.828235
+
+
+def check_mass_at_infinity():
+    assert get_epsilon(APPROXIMATE, 1e-5, method="pld") >= 2.856550164
+
+
+def check_deltas_are_summed():
+    assert get_epsilon(APPROXIMATE, 1e-5, method="advanced") >= 2.856550164
+
+
+def check_renyi_bound_sets_deltas_aside():
+    assert get_epsilon(APPROXIMATE, 4e-7, method="rdp") == math.inf
+
+
+def check_counts():
+    assert get_epsilon(RandomizedResponse(0.2) * 100, 1e-6) >= 10.6765
+
+
+def check_orders():
+    event = Gaussian(100.0)
+    zcdp = get_epsilon(event, 1e-5, method="zcdp")
+    assert get_epsilon(event, 1e-5, method="rdp") <= zcdp * (1 + 1e-6)
+
+
+def check_replaced():
+    assert get_epsilon(SAMPLED, 1e-5, relation="replace_one") >= 2.8434394
+
+
+def check_replaced_laplace():
+    event = PoissonSampled(1.0, Laplace(0.5))
+    assert get_epsilon(event, 0.0, relation="replace_one") >= 1.0
+
+
+def check_noise_search():
+    sigma = calibrate(lambda s: PoissonSampled(0.01, Gaussian(s)) * 1000, 1.0, 1e-5)
+    assert get_epsilon(PoissonSampled(0.01, Gaussian(sigma)) * 1000, 1e-5) <= 1.0
+
+
+def drop_remove_direction(monkeypatch):
+    original = _pld._directions
+    monkeypatch.setattr(_pld, "_directions", lambda *args: original(*args)[1:])
+
+
+def drop_mass_at_infinity(monkeypatch):
+    original = _pld.discretize
+    monkeypatch.setattr(_pld, "discretize", lambda *args: replace(original(*args), infinite=0.0))
+
+
+def halve_the_upper_tail(monkeypatch):
+    original = _pld.loss_range
+
+    def shorter(pair, mass):
+        low, high = original(pair, mass)
+        return low, 0.3 * high
+
+    monkeypatch.setattr(_pld, "loss_range", shorter)
+    drop_mass_at_infinity(monkeypatch)
+
+
+def round_losses_down(monkeypatch):
+    monkeypatch.setattr(_pairs, "_upper_share", lambda p, q, g, step: np.zeros_like(p))
+
+
+def ignore_counts(monkeypatch):
+    original = _bounds.ev.leaves
+    monkeypatch.setattr(_bounds.ev, "leaves", lambda event: dict.fromkeys(original(event), 1))
+
+
+def forget_deltas(monkeypatch):
+    monkeypatch.setattr(_advanced, "remaining_delta", lambda deltas, counts, delta: delta)
+
+
+def cut_orders(monkeypatch):
+    original = _rdp.minimum_over_orders
+    monkeypatch.setattr(_rdp, "minimum_over_orders", lambda f: original(f, high=63.0))
+
+
+def never_double(monkeypatch):
+    def inner_event(event, relation):
+        return _sampled.ev.merged(event.event)
+
+    monkeypatch.setattr(_sampled, "inner_event", inner_event)
+
+
+def return_the_costly_end(monkeypatch):
+    monkeypatch.setattr(_calibrate, "crossing", lambda *args: args[3])
+    monkeypatch.setattr(_calibrate, "round_to_safe", lambda is_safe, value, step: value)
+
+
+MUTATIONS = [
+    (drop_remove_direction, check_sampled),
+    (drop_mass_at_infinity, check_mass_at_infinity),
+    (halve_the_upper_tail, check_sampled),
+    (round_losses_down, check_sampled),
+    (ignore_counts, check_counts),
+    (ignore_counts, check_sampled),
+    (forget_deltas, check_deltas_are_summed),
+    (forget_deltas, check_renyi_bound_sets_deltas_aside),
+    (cut_orders, check_orders),
+    (never_double, check_replaced),
+    (never_double, check_replaced_laplace),
+    (return_the_costly_end, check_noise_search),
+]
+
+
+def forget_prices():
+    """Let what was computed before a change say nothing after it, nor the other way round."""
+    prices = (_bounds._epsilon, _bounds._group_epsilon, _bounds._delta, _gaussian._noise_multiplier)
+    for known in (_laws.privacy_of, *prices):
+        known.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "mutate, check", MUTATIONS, ids=lambda function: getattr(function, "__name__", None)
+)
+def test_mutation_is_caught(monkeypatch, mutate, check):
+    check()
+    forget_prices()
+    mutate(monkeypatch)
+    try:
+        with pytest.raises((AssertionError, ValueError)):
+            check()
+    finally:
+        forget_prices()

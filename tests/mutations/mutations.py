@@ -277,7 +277,7 @@ MUTATIONS = [
         "noise._integers",
         "choose_by_distance",
         rules.inserted("rate = 2 * rate", "np.flatnonzero(counts)"),
-        ("noise/test_weighted.py::test_the_law_is_the_stated_one",),
+        ("noise/test_exact.py::test_the_law_is_the_stated_one",),
         "a quantile is chosen at twice its epsilon",
     ),
     Mutation(
@@ -906,7 +906,7 @@ MUTATIONS = [
         "model_selection._runs",
         "_choose",
         rules.put_for("search.choice.release(raw, random_state=run.source)", "int(np.argmax(raw))"),
-        ("model_selection/test_runs.py::test_a_search_takes_what_the_mechanisms_released",),
+        ("model_selection/test_search.py::test_a_search_takes_what_the_mechanisms_released",),
         "the noise is missing",
     ),
     Mutation(
