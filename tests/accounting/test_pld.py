@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -43,6 +44,7 @@ from skdp.accounting import (
 from skdp.accounting._advanced import optimal_epsilon
 from skdp.accounting._events import SampledGroup, leaves
 from skdp.accounting._gaussian import mean_delta, summed_noise_multiplier
+from skdp.accounting._guarantee import split_epsilon
 from skdp.accounting._laws import privacy_of
 from skdp.accounting._pairs import discretize
 from skdp.accounting._pld import _coarse_parts, _compose_directly, pld_epsilon
@@ -736,3 +738,16 @@ def test_mutation_is_caught(monkeypatch, mutate, check):
             check()
     finally:
         forget_prices()
+
+
+# Budgets that are split.
+
+
+def test_two_shares_never_exceed_the_whole():
+    rng, rounded = np.random.default_rng(0), 0
+    for epsilon, share in zip(rng.uniform(0, 9, 2000), rng.uniform(0, 1, 2000), strict=True):
+        first, rest = split_epsilon(epsilon, share)
+        assert Fraction(first) + Fraction(rest) <= Fraction(epsilon)
+        rounded += Fraction(first) + Fraction(epsilon - first) > Fraction(epsilon)
+    # The plain difference would exceed it in many cases, so that the test can fail.
+    assert rounded > 50
