@@ -415,3 +415,18 @@ def entry_rows(n_rows=40):
     """Rows of more than sixteen entries of one place, whose sum depends on their order."""
     places = [(0, 1e17), (0, 3.0), *[(0, 0.0)] * 17, (0, -1e17), (2, 0.5)]
     return [[(0, 1.0), (2, 1.0)], *([places] * (n_rows - 1))]
+
+
+def counted(X, heights):
+    """Return a dask array of blocks of some heights, and the list of those that were computed."""
+    blocks, computed = np.split(X, np.cumsum(heights)[:-1]), []
+
+    def compute(number):
+        computed.append(number)
+        return blocks[number]
+
+    lazy = [
+        dask.array.from_delayed(dask.delayed(compute)(number), block.shape, block.dtype)
+        for number, block in enumerate(blocks)
+    ]
+    return dask.array.concatenate(lazy), computed

@@ -56,13 +56,11 @@ from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask, Residuals
 from skdp.ledger._report import describe_part
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import gradient_rounding
-from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import plan_cell_weights, plan_release
-from skdp.model_selection._splits import Splits, make_splits, take_fraction
 from skdp.pipeline._known import find_raw_steps
 from skdp.stats import _second_moment
-from skdp.stats._bounds import BoundsSearch, _add_bins, plan_search, spaced_bins
-from skdp.stats._categories import StabilityThreshold, _value_counts
+from skdp.stats._bounds import BoundsSearch, _add_bins, spaced_bins
+from skdp.stats._categories import _value_counts
 from skdp.stats._column_cells import (
     Term,
     cell_reader,
@@ -74,18 +72,18 @@ from skdp.stats._column_cells import (
 from skdp.stats._column_plan import BOUNDS_FRACTION, Budget, GaussianThreshold
 from skdp.stats._moments import _centered_sums
 from skdp.stats._quantiles import QuantileTree, plan_quantiles
-from skdp.stats._ranks import CELLS, CODE_BITS
+from skdp.stats._ranks import CELLS
 from skdp.stats._refinement import REFINEMENT_FRACTION
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreeFit, best_split, grow_tree
 from skdp.utils._rounding import format_rounded_up
+from skdp.utils._validation import check_choice, is_auto, public_inputs
 
 __all__ = [
     "BAND_WIDTH",
     "BOUNDS_FRACTION",
     "CELLS",
-    "CODE_BITS",
     "DYADIC_CELLS",
     "KNOWN_STEPS",
     "MEAN_WEIGHT",
@@ -130,15 +128,12 @@ __all__ = [
     "Run",
     "SecondMoment",
     "ShrinkageRule",
-    "Splits",
     "SquaredHingeLoss",
-    "StabilityThreshold",
     "Term",
     "TreeFit",
     "_accelerated_descent",
     "_add_bins",
     "_centered_sums",
-    "_plan",
     "_second_moment",
     "_value_counts",
     "append_joint_terms",
@@ -149,6 +144,7 @@ __all__ = [
     "category_codes",
     "cell_reader",
     "cells_of",
+    "check_choice",
     "check_classes",
     "collect_findings",
     "column_values",
@@ -164,12 +160,12 @@ __all__ = [
     "grow_tree",
     "id_codes",
     "in_memory",
+    "is_auto",
     "is_sent",
     "joint_design",
     "leaves",
     "loss_gradient",
     "main_design",
-    "make_splits",
     "make_table",
     "max_additions",
     "max_bounded_additions",
@@ -180,9 +176,9 @@ __all__ = [
     "plan_output_perturbation",
     "plan_quantiles",
     "plan_release",
-    "plan_search",
     "plan_sgd",
     "privacy_line",
+    "public_inputs",
     "read_block",
     "read_columns",
     "read_kinds",
@@ -198,6 +194,5 @@ __all__ = [
     "sum_over",
     "sum_rounding",
     "summed_hessian",
-    "take_fraction",
     "take_rows",
 ]

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import threading
 
 import pytest
 
@@ -50,3 +51,46 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture
+def set_ledger_time(monkeypatch):
+    """Return a function that sets the time of the charges to come."""
+
+    def set_time(time):
+        monkeypatch.setattr("skdp.ledger._accountant._current_time", lambda: time)
+
+    return set_time
+
+
+@pytest.fixture
+def no_rows_here(monkeypatch):
+    """Let no chunk of a dask array be read where the fit is."""
+
+    def read(array, number):
+        raise AssertionError("a chunk was pulled")
+
+    monkeypatch.setattr("skdp._data._sources._compute_block", read)
+
+
+@pytest.fixture
+def few_values_for_threads(monkeypatch):
+    """Let threads and processes share sums of a few values."""
+    monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
+
+
+@pytest.fixture
+def short_sums(few_values_for_threads, monkeypatch):
+    """Let sums of few rows be cut into blocks, and return the names of threads that make them."""
+    threads = set()
+
+    def watched(call):
+        threads.add(threading.current_thread().name)
+        return call()
+
+    monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
+    monkeypatch.setattr("skdp.gam._joint_codes.STEP_ROWS", 64)
+    monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
+    monkeypatch.setattr("skdp._data._workers.call", watched)
+    return threads

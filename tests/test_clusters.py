@@ -62,18 +62,10 @@ from skdp.stats import (
     dp_var,
     estimate_bounds,
 )
-from tests._data.test_chunked import counted
+from tests._containers import counted
 from tests._estimators import CENTRAL_TRANSFORMERS, FIRST_OF_CLASS, instance
-from tests._private import (
-    BinaryLogisticLoss,
-    BoundedRows,
-    ClippedSums,
-    Rows,
-    as_chunked,
-    make_table,
-    read_persons,
-)
 from tests._public import missing
+from tests._tables import make_table as table_for
 from tests.test_containers import leaves
 
 HEIGHTS = (700, 1, 0, 1600, 423)
@@ -154,16 +146,6 @@ def table():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(N, D)) + 0.0
     return X, (X[:, 0] + rng.integers(0, 2, size=N) > 1).astype(int), np.arange(N) // 3
-
-
-@pytest.fixture
-def no_rows_here(monkeypatch):
-    """Let no chunk be read where the fit is."""
-
-    def read(array, number):
-        raise AssertionError("a chunk was pulled")
-
-    monkeypatch.setattr("skdp._data._sources._compute_block", read)
 
 
 @pytest.fixture
@@ -768,13 +750,13 @@ def test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most():
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda each: type(each).__name__)
 def test_every_estimator_releases_the_same_of_chunks_in_memory_and_of_a_grid_of_blocks(estimator):
-    X, y = make_table(estimator)
-    heights = (7, 0, 1, 32, 20)
+    X, y = table_for(estimator)
+    heights = (7, 0, 1, 92, 20)
     models = (
         fitted(estimator, held, y, None)
         for held in (
             ChunkedArray(np.split(X, np.cumsum(heights)[:-1])),
-            dask.array.from_array(X, chunks=(heights, (1, 3))),
+            dask.array.from_array(X, chunks=(heights, (1, 2))),
         )
     )
     check_the_same(*models)
@@ -821,35 +803,6 @@ def test_targets_that_declare_nothing_are_refused(table):
         DPLogisticRegression(C=0.1).fit(X, one)
     with pytest.raises(ValueError, match="0 sample"):
         DPStandardScaler(bounds=(0, 1)).fit(counted(X, HEIGHTS)[0][:0])
-
-
-def attributes(rows):
-    return set(vars(rows.detach(0)))
-
-
-@pytest.mark.usefixtures("here")
-def test_what_is_sent_of_rows_is_listed(table):
-    """The attributes of each kind of `Rows` that go to workers: none that was not thought of."""
-    X, y, groups = table
-    parts, shared = as_chunked(counted(X, HEIGHTS)[0]), read_persons(groups, N)
-    rows = {"shape", "_size", "_read"}
-    assert attributes(Rows(parts)) == rows
-    bounded = BoundedRows(parts, 1.0, 0.5, persons=shared)
-    public = {"data_norm", "unit", "constant", "n_units", "n_columns", "n_features", "norm"}
-    assert attributes(bounded) == rows | public | {"block_size", "_blocks"}
-    assert bounded.detach(0)._blocks == {}
-    sums = ClippedSums(parts, y + 0.0, BinaryLogisticLoss(), constant=1.0, clip=1.0, persons=shared)
-    assert attributes(sums) == rows | {
-        "loss",
-        "constant",
-        "norm",
-        "center",
-        "column_factors",
-        "whitening",
-        "_weights_are_known",
-        "_clip",
-        "_indices",
-    }
 
 
 SEED = 987654321

@@ -85,14 +85,14 @@ EVIL = "<script src='https://example.org/x.js'>&\""
 
 
 @pytest.fixture
-def shared(ledger, monkeypatch):
+def shared(ledger, set_ledger_time):
     """A ledger that three users charged at different times, one of them with an ugly name."""
     accountant = PrivacyAccountant(1.0, 1e-5, ledger=ledger)
     accountant.sub_limit(EVIL, 0.5, 0.0, users=["ann", EVIL], reason="the board")
     names = ((1, "ann", "trial"), (2, EVIL, EVIL), (3, "ann", "report"))
     for month, user, purpose in names:
         time = f"2026-0{month}-01T00:00:00+00:00"
-        monkeypatch.setattr("skdp.ledger._accountant._current_time", lambda time=time: time)
+        set_ledger_time(time)
         accountant.as_user(user, purpose=purpose).charge(PureDP(0.125), label=f"{month} {EVIL}")
     return ledger
 

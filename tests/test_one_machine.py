@@ -1,7 +1,6 @@
 """Fits by several threads or processes of one machine release what one of them would."""
 
 import pickle
-import threading
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +26,6 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from tests._private import BinaryLogisticLoss, BoundedRows, loss_gradient, read_block
 from tests.test_containers import leaves
 
 N, D = 3000, 4
@@ -47,32 +45,11 @@ ESTIMATORS = [
 SPARSE = (DPLogisticRegression, DPLinearSVC, DPSGDClassifier)
 
 
-THREADS = set()
-
-
-def watched(call):
-    THREADS.add(threading.current_thread().name)
-    return call()
-
-
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(N, D)) + 0.0
     return X, (X[:, 0] + rng.integers(0, 2, size=N) > 1).astype(int), np.arange(N) // 3
-
-
-@pytest.fixture
-def short_sums(monkeypatch):
-    """Let sums of few rows be cut, and say which threads made them."""
-    monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
-    monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
-    monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
-    monkeypatch.setattr("skdp.gam._joint_codes.STEP_ROWS", 64)
-    monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
-    monkeypatch.setattr("skdp._data._workers.call", watched)
-    THREADS.clear()
-    return THREADS
 
 
 def files(X, folder, heights=(700, 1, 0, 1600, 699)):
@@ -177,31 +154,12 @@ def test_tables_of_words_are_cut_as_those_of_numbers(backend, table, short_sums,
 
 
 @pytest.mark.thorough
-def test_processes_release_what_one_would(table, monkeypatch, tmp_path):
+def test_processes_release_what_one_would(table, few_values_for_threads, tmp_path):
     """With processes of joblib's own, whose modules are as they are."""
     X, y, _ = table
-    monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
     estimator, held = ESTIMATORS[3], files(X, tmp_path)
     model = fitted(estimator, held, y, None, 2, backend="loky")
     check_the_same(model, fitted(estimator, held, y, None, 1))
-
-
-def test_threads_read_at_the_same_time(table, short_sums, monkeypatch):
-    """Neither waits for the other, as both would for the lock of a cached property."""
-    X, y, _ = table
-    met = threading.Barrier(2)
-
-    def read(*block):
-        # The same number of blocks for both: each waits until the other reads one too.
-        met.wait(10.0)
-        return read_block(*block)
-
-    monkeypatch.setattr("skdp._data._bounded.read_block", read)
-    monkeypatch.setattr("skdp._data._workers.CALLS_PER_JOB", 1)
-    rows = BoundedRows(X[:2048], 2.0, 1.0).streaming()
-    with parallel_config(n_jobs=2):
-        loss_gradient(BinaryLogisticLoss(), rows, y[:2048], np.zeros(D + 1))
-    assert len(short_sums) == 2 and not met.broken
 
 
 @pytest.mark.thorough

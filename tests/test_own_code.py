@@ -25,7 +25,6 @@ from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawD
 from skdp.model_selection import make_dp_scorer
 from skdp.pipeline import check_pipeline
 from skdp.stats import dp_mean
-from tests._private import find_raw_steps
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (60, 3))
@@ -468,9 +467,7 @@ def test_importances_that_may_read_rows_are_seen(selection, getter):
             lambda a: make_pipeline(scaler(a), build(a, READ_ROWS[getter]), classifier(a)).fit(X, y)
         )
     tool = build(PrivacyAccountant(1.0, 1e-6, ledger="memory://"), READ_ROWS[getter])
-    assert find_raw_steps(make_pipeline(Normalizer(), tool)) or "learns" in str(
-        check_pipeline(make_pipeline(Normalizer(), tool))
-    )
+    assert "learns" in str(check_pipeline(make_pipeline(Normalizer(), tool)))
 
 
 @pytest.mark.quick_cases(cover="values")

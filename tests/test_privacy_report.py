@@ -28,7 +28,6 @@ from skdp.exceptions import RawDataWarning
 from skdp.ledger import Allowance, PlannedCharge
 from skdp.model_selection import DPGridSearchCV, make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
-from tests._private import format_rounded_up
 
 EVIL = "<script>alert('1')</script>\x00\n\u202e&amp; \"x\" | [a](b) `c` ![d](e)"
 NAME = "clinic <b>&\"x\"</b> | _a_ *b* 'c'"
@@ -329,10 +328,10 @@ def test_the_first_page_agrees_with_the_ledger(name, relation, unit):
     first, *charges = accountant.charges
     (charge,) = charges
     spent, budget = accountant.report().spent, accountant.report()
-    own = f"epsilon = {format_rounded_up(charge.epsilon)}, delta = "
-    own += format_rounded_up(charge.delta)
+    own = f"epsilon = {charge.epsilon:.6g}, delta = "
+    own += f"{charge.delta:.6g}"
     assert facts["total of the model"].startswith(own + "; 1 charge")
-    everything = f"epsilon = {format_rounded_up(spent[0])}, delta = {format_rounded_up(spent[1])}"
+    everything = f"epsilon = {spent[0]:.6g}, delta = {spent[1]:.6g}"
     assert facts["total of data set 'clinic'"].startswith(everything + "; 2 charges")
     assert spent[0] == pytest.approx(charge.epsilon + first.epsilon)
     assert facts["relation"].startswith(relation) and unit in facts["unit"]
@@ -341,7 +340,7 @@ def test_the_first_page_agrees_with_the_ledger(name, relation, unit):
     assert facts["when"] == charge.time and budget.charges[0].time == first.time
     assert all(text in facts["assumed public"] for s in report.statements for text in s.public)
     sentences = report.summary.conclusion
-    cost = format_rounded_up(charge.epsilon, charge.delta)
+    cost = f"{charge.epsilon:.6g}, {charge.delta:.6g}"
     assert f"({cost})-differentially private for each {unit}" in sentences[0]
     assert "times as likely" in sentences[1] and ("values" in sentences[1]) == (
         relation == "replace_one"

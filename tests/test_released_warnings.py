@@ -23,10 +23,7 @@ from skdp import (
     PrivacyAccountant,
     tabular_pipeline,
 )
-from skdp.noise import RandomSource
 from skdp.stats import dp_mean
-from tests._guarantees import meet
-from tests._private import BoundsSearch, collect_findings
 
 N_ROWS = 400
 RNG = np.random.default_rng(0)
@@ -206,24 +203,6 @@ def test_searches_keep_the_warnings_of_their_fits():
         DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=0.1, delta=1e-6, cv=2
     )
     assert said(lambda: search.fit(RNG.normal(size=(N_ROWS, 2)), Y)) == []
-
-
-@pytest.mark.parametrize("is_found", [True, False])
-def test_warnings_follow_from_the_noisy_counts_alone(monkeypatch, is_found):
-    """With the same noisy counts every table gives the same warning, or none."""
-
-    def released(plan, X, source, add, *small, persons=None):
-        counts = np.zeros((plan.n_columns, plan._n_bins(plan._split_bits)))
-        # Bins of several magnitudes, so that nothing is refined.
-        counts[:, -400:-380] = 1e6 * is_found
-        return counts
-
-    monkeypatch.setattr(BoundsSearch, "_release", released)
-    messages = {
-        tuple(said(lambda X=X: DPStandardScaler(1.0).fit(X)))
-        for X in (np.zeros((100, 2)), np.full((100, 2), 1e9), RNG.normal(size=(100, 2)))
-    }
-    assert len(messages) == 1 and bool(messages.pop()) != is_found
 
 
 @pytest.mark.quick_cases(every=6)
@@ -466,17 +445,6 @@ def test_functions_report_bounds_that_no_value_fills():
         assert said(lambda function=function: function(ages, bounds=(0, 90), **own)) == []
 
 
-def test_unfilled_bounds_are_told_from_noisy_sums_alone(monkeypatch):
-    """With the same noisy sums every table gives the same warning."""
-    sums = "skdp.stats._moments._centered_sums"
-    monkeypatch.setattr(sums, lambda X, *args: np.full((2, 1), -len(X)))
-    messages = {
-        tuple(said(lambda X=X: DPStandardScaler(1.0, bounds=(5, 6), random_state=0).fit(X)))
-        for X in (np.full((5000, 1), 5.5), RNG.uniform(5, 6, (5000, 1)), np.zeros((5000, 1)))
-    }
-    assert len(messages) == 1
-
-
 def columns_of_all_sizes(n, seed):
     """Return ordinary columns, and narrow ones of large numbers, by name."""
     rng = np.random.default_rng(seed)
@@ -495,46 +463,6 @@ def columns_of_all_sizes(n, seed):
         "ages": rng.integers(17, 90, n),
     }
     return {name: values.astype(float) for name, values in columns.items()}
-
-
-def judge_found_bounds(n, epsilon, seeds):
-    """Return the numbers of useless bounds, of silent ones, of useful ones, and of false alarms.
-
-    Bounds are useless if the values fill less than 2 % of them or most are outside, and useful if
-    they fill 5 % or more.
-    """
-    n_useless, n_silent, n_useful, n_alarms = 0, 0, 0, 0
-    for seed in seeds:
-        for values in columns_of_all_sizes(n, seed).values():
-            plan = BoundsSearch(n_rows=n, guarantee=meet(0.2 * epsilon))
-            with collect_findings() as findings:
-                low, high = plan.run(values[:, None], RandomSource(seed))
-            is_inside = np.mean((values >= low[0]) & (values <= high[0])) > 0.6
-            spread = np.quantile(values, 0.99) - np.quantile(values, 0.01)
-            filled = spread / (high[0] - low[0]) if is_inside else 0.0
-            n_useless += filled < 0.02
-            n_silent += filled < 0.02 and not findings
-            n_useful += filled >= 0.05
-            n_alarms += filled >= 0.05 and bool(findings)
-    return n_useless, n_silent, n_useful, n_alarms
-
-
-@pytest.mark.quick_cases(cover="values")
-@pytest.mark.parametrize("n_seeds", [pytest.param(3), pytest.param(20, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("n", [500, 2000, 20_000])
-def test_found_bounds_that_are_useless_are_reported(n, epsilon, n_seeds):
-    """Of all searches at most 2 % are useless without a word; with little noise 1 % warn falsely.
-
-    On few rows noise hides whether values fill their bounds, which is what the warning says.
-    """
-    n_useless, n_silent, n_useful, n_alarms = judge_found_bounds(n, epsilon, range(n_seeds))
-    n_searches = n_seeds * len(columns_of_all_sizes(1, 0))
-    assert n_silent <= max(1, 0.02 * n_searches), (n_silent, n_searches)
-    if n * epsilon >= 20_000:
-        # Only integers whose doubles are too close for bounds around them are not found.
-        assert n_alarms <= max(1, 0.01 * n_useful), (n_alarms, n_useful)
-        assert n_useless <= 2 * n_seeds, (n_useless, n_seeds)
 
 
 # Estimators that search bounds.

@@ -11,7 +11,6 @@ import skdp
 from skdp import PrivacyAccountant, privacy_report
 from skdp.accounting import PureDP
 from skdp.pipeline import split_budget
-from tests._private import privacy_line
 
 N = 60
 X = np.random.default_rng(0).uniform(size=(N, 3))
@@ -149,21 +148,6 @@ def test_reserved_budgets_are_reported_as_their_data_set(n_reserved, is_nested):
     # Without its data set the report says that the total is missing.
     alone = dict(privacy_report(reserved.report()).summary.facts)
     assert alone["total of data set 'clinic'"].startswith("not known")
-
-
-@pytest.mark.parametrize("unit", ["row", "person", "group"])
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_costs_of_other_relations_and_units_are_not_added_in_one_line(relation, unit):
-    config = {"max_rows": 2} if unit == "group" else {}
-    other = ledger("b", relation=relation, unit=unit, **config)
-    groups = {"groups": Y} if unit == "person" else {}
-    first = skdp.DPStandardScaler(0.5, bounds=(0, 1), accountant=ledger("a")).fit(X)
-    second = skdp.DPStandardScaler(0.25, bounds=(0, 1), accountant=other).fit(X, **groups)
-    line = privacy_line(make_pipeline(first, second))
-    is_same = (relation, unit) == ("add_remove", "row")
-    assert ("epsilon = 0.75" in line) is is_same
-    assert ("epsilon = 0.5, delta = 0 per row under add_remove" in line) is not is_same
-    assert (f"under {relation} (costs under other relations" in line) is not is_same
 
 
 def test_a_selection_of_charges_never_replaces_all_of_them():

@@ -1,7 +1,5 @@
 """Statements of searches, cross-validations, wrappers, parts and sampled batches, from values."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,15 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    LeaveOneOut,
-    PredefinedSplit,
-    RepeatedKFold,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 
 import skdp
@@ -25,7 +15,6 @@ from skdp import PrivacyAccountant, privacy_report
 from skdp.accounting import PureDP, get_epsilon
 from skdp.exceptions import LedgerError
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
-from tests._private import Splits, describe_part, make_splits, take_fraction
 
 N = 60
 X = np.random.default_rng(0).uniform(size=(N, 3))
@@ -141,52 +130,12 @@ def test_the_statement_of_a_published_model(place, strategy, refit, unit):
     assert table.count(f"'{dataset}'") >= 2 if dataset else "none" in table
 
 
-SPLITTERS = {
-    "folds": 3,
-    "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
-    "shuffled": ShuffleSplit(4, test_size=0.3, random_state=0),
-    "time": TimeSeriesSplit(3),
-    "left out": LeaveOneOut(),
-    "predefined": PredefinedSplit(np.arange(N) % 4 - 1),
-    "listed": [(np.arange(20), np.arange(30, 50)), (np.arange(10, 40), np.arange(50, 60))],
-    "one": [(np.arange(40), np.arange(40, N))],
-    "one and none": [(np.arange(40), np.arange(50, N))],
-}
-
-
-@pytest.mark.parametrize("fractions", [(1.0,), (0.5, 1.0)])
-@pytest.mark.parametrize("name", SPLITTERS)
-def test_the_sampler_counts_the_splits_that_each_row_is_in(name, fractions):
-    splits = make_splits(SPLITTERS[name], N)
-    train = [take_fraction(rows, share) for share in fractions for rows in splits.train]
-    nested = Splits(tuple(train), splits.test * len(fractions), N)
-    trained = np.zeros(N, dtype=int)
-    scored = np.zeros(N, dtype=int)
-    for rows in nested.train:
-        trained[rows] += 1
-    for rows in nested.test:
-        scored[rows] += 1
-    text = str(nested.describe())
-    if len(train) == 1:
-        expected = "each row in the training set or in the test set"
-        expected += ", or in neither" if np.any(trained + scored == 0) else ""
-    else:
-        ranges = [
-            f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
-            for counts in (trained, scored)
-        ]
-        expected = (
-            f"of the {len(train)} fits, each row is used for training in {ranges[0]} and for "
-            f"scoring in {ranges[1]}"
-        )
-    assert text == expected
-    assert nested.describe().of_persons == expected.replace("row", "person")
-
-
 def test_scores_and_curves_say_how_rows_were_split():
     given = {"epsilon": 1.0, "delta": 1e-5}
-    scores = dp_cross_val_score(MODEL, X, Y, cv=SPLITTERS["time"], **given).privacy_
-    assert scores.sampler == str(make_splits(SPLITTERS["time"], N).describe())
+    scores = dp_cross_val_score(MODEL, X, Y, cv=TimeSeriesSplit(3), **given).privacy_
+    assert scores.sampler == (
+        "of the 3 fits, each row is used for training in 0 to 3 and for scoring in 0 to 1"
+    )
     curve = dp_learning_curve(MODEL, X, Y, cv=3, train_sizes=[0.5, 1.0], **given).privacy_
     assert curve.sampler.startswith("of the 6 fits, each row is used for training in ")
     values = dp_validation_curve(
@@ -297,28 +246,6 @@ def test_the_fits_of_a_wrapper_are_counted(name, has_ledger):
     else:
         assert total.epsilon < spent and "which are charged in addition" in total.of
     assert n_fits is None or spent == 0.5 * n_fits
-
-
-@pytest.mark.parametrize("by_index", [True, False])
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-@pytest.mark.parametrize(("unit", "max_rows"), [("row", 1), ("person", 1), ("group", 2)])
-@pytest.mark.parametrize("n_parts", [2, 3, 5])
-def test_what_a_part_says_is_what_the_ledger_adds(n_parts, unit, max_rows, relation, by_index):
-    accountant = PrivacyAccountant(99.0, 0.0, unit=unit, max_rows=max_rows, relation=relation)
-    parts = accountant.disjoint("clinic", n_parts, by_index=by_index)
-    for part in parts:
-        part.charge(PureDP(1.0), epsilon=1.0, delta=0.0)
-    text = describe_part(parts[0].part, accountant.config)
-    one = parts[0].charges[0].epsilon
-    n_added = round(accountant.epsilon_spent / one)
-    if "all parts add up" in text:
-        assert n_added == n_parts
-    elif "most expensive part" in text and " parts add up" not in text:
-        assert n_added == 1
-    else:
-        (number,) = re.findall("costs of the ([0-9]+) most expensive parts", text)
-        assert n_added == int(number) < n_parts
-    assert "do not add up" not in text
 
 
 def test_a_regression_has_no_label_set():

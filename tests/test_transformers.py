@@ -20,11 +20,7 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.accounting import Guarantee
-from skdp.noise import RandomSource
-from tests._attacks import attack_choices
 from tests._estimators import ESTIMATORS
-from tests._private import BoundsSearch, QuantileTree, _add_bins
 
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
@@ -226,57 +222,3 @@ def test_polars_frames_of_words_are_read(transformer):
     frame = polars.DataFrame({name: X[:, j].tolist() for j, name in enumerate("abc")})
     one, other = (clone(transformer).fit(t, y).transform(t) for t in (X, frame))
     np.testing.assert_array_equal(one, other)
-
-
-def standard(epsilon, X):
-    return DPStandardScaler(epsilon, bounds=(-1, 1), with_std=False).fit(X).mean_[0] > 0.25
-
-
-def onehot(epsilon, X):
-    encoder = DPOneHotEncoder(epsilon, categories=[0, 1], min_frequency=1).fit(X)
-    return encoder.counts_[0][1] > 0.5
-
-
-def quantiles(wanted):
-    """The middle one of some quantiles of two rows, of which one may be the null row."""
-
-    def call(epsilon, X):
-        guarantee = Guarantee(epsilon=epsilon)
-        tree = QuantileTree(quantiles=wanted, n_columns=1, n_rows=2, guarantee=guarantee)
-        released = tree.run(np.array(X), RandomSource(), low=np.zeros(1), high=np.ones(1))
-        return released[len(wanted) // 2, 0] < 0.5
-
-    return call
-
-
-def bounds(epsilon, X):
-    claimed, made = (
-        BoundsSearch(n_rows=24, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
-    )
-    return claimed.read(made._release(np.array(X), RandomSource(), _add_bins))[1][0] > 1.0
-
-
-# What an attacker sees of a release, and two neighbors. A value in the middle of the bounds, one
-# that is not declared or 0 among the bounds' bins adds nothing to what is looked at.
-ATTACKED = [
-    (standard, [[0.0], [1.0]], [[0.0], [0.0]]),
-    (onehot, [[0], [1]], [[0], [7]]),
-    (quantiles((0.0, 0.5, 1.0)), [[0.5], [1.0]], [[0.5]]),
-    (quantiles((0.5,)), [[0.5], [1.0]], [[0.5]]),
-    # Seven values of 24 rows stand out of the noise at epsilon = 1, and six do not.
-    (bounds, [[40.0]] * 7 + [[0.0]] * 17, [[40.0]] * 6 + [[0.0]] * 18),
-]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("seen", "one", "other"), ATTACKED, ids=["standard", "onehot", "minmax", "quantile", "bounds"]
-)
-def test_a_distinguisher_certifies_no_more_than_epsilon_and_finds_less_noise(seen, one, other):
-    # A copy that calibrates its noise to 20 while it claims 1 is caught. Confidence 1 - 1e-6.
-    def certified(epsilon):
-        outputs = (np.array([int(seen(epsilon, X)) for _ in range(400)]) for X in (one, other))
-        return attack_choices(*outputs, confidence=1 - 1e-6)
-
-    assert certified(1.0) <= 1.0
-    assert certified(20.0) > 1.0

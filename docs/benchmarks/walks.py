@@ -166,7 +166,10 @@ def print_source():
     docstrings = [text for text in map(ast.get_docstring, documented) if text]
     firsts = [text.splitlines()[0].lower() for text in docstrings]
     calls = [node for node in nodes if isinstance(node, ast.Call)]
-    private = re.compile(r"\bskdp(\.\w+)*\._[a-z]|from tests\._private import")
+    private = re.compile(
+        r"\bskdp(\.\w+)*\._[a-z]|from tests\._private import"
+        r"|from skdp[.\w]* import (\([^)]*\b|.*\b)_[a-z]"
+    )
     tests = [path.read_text() for path in TESTS.rglob("test_*.py")] if TESTS.exists() else []
     counts = {
         "lines of skdp": sum(lengths),

@@ -1,10 +1,6 @@
 import pickle
-import subprocess
-import sys
 from functools import partial
 
-import dask
-import dask.array as da
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,8 +9,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from skdp import ChunkedArray, DPMeanTransformer, DPStandardScaler
-from skdp._data._chunked import as_chunked
-from skdp._data._sources import Parts, Source
 
 
 @pytest.fixture
@@ -72,15 +66,6 @@ def test_a_file_that_changed_is_refused(parts):
     np.save(chunks[3], X[:2])
     with pytest.raises(ValueError, match="changed"):
         chunked[30:40]
-
-
-def test_a_view_sees_that_what_it_is_made_of_has_changed():
-    held = [np.zeros((9, 3))]
-    source = Source("rows", (9, 3), held[0].dtype, partial(held.__getitem__, 0))
-    X = ChunkedArray._of(Parts(sources=(source,)))[:, [0, 1]]
-    for held[0] in (np.zeros((5, 3)), np.zeros((9, 3), np.float32)):
-        with pytest.raises(ValueError, match="rows has changed"):
-            ChunkedArray([X])[0:2]
 
 
 ODD_ROWS = {
@@ -182,13 +167,6 @@ def test_of_a_frame_no_more_is_kept_than_its_rows(made):
     assert len(held) < 4000 and (b"word 7" not in held)
 
 
-def test_more_chunks_than_the_bound_on_rounding_allows_are_refused(monkeypatch):
-    monkeypatch.setattr("skdp._data._chunked.MAX_CHUNKS", 2)
-    ChunkedArray([np.ones((1, 1))] * 2)
-    with pytest.raises(ValueError, match="at most"):
-        ChunkedArray([np.ones((1, 1))] * 3)
-
-
 def test_paths_of_other_things_are_refused_in_words(tmp_path):
     np.savez(tmp_path / "x.npz", np.ones((2, 2)))
     with pytest.raises(ValueError, match="x.npz must be a 2-D array .*NpzFile"):
@@ -208,54 +186,3 @@ def test_objects_in_files_are_not_unpickled(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([[None]], dtype=object))
     with pytest.raises(ValueError):
         ChunkedArray([tmp_path / "objects.npy"])
-
-
-@pytest.mark.thorough
-def test_other_libraries_are_not_imported():
-    assert as_chunked(np.ones((2, 2))) is None
-    others = {"dask", "polars", "pyarrow.dataset"}
-    code = f"import sys, skdp, skdp.utils; assert not {others} & {{*sys.modules}}"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def counted(X, heights):
-    """Return a dask array of blocks of some heights, and the list of those that were computed."""
-    blocks, computed = np.split(X, np.cumsum(heights)[:-1]), []
-
-    def compute(number):
-        computed.append(number)
-        return blocks[number]
-
-    lazy = [
-        da.from_delayed(dask.delayed(compute)(number), block.shape, block.dtype)
-        for number, block in enumerate(blocks)
-    ]
-    return da.concatenate(lazy), computed
-
-
-def test_blocks_of_a_dask_array_are_computed_one_at_a_time():
-    X = np.random.default_rng(0).normal(size=(30, 4))
-    lazy, computed = counted(X, (10, 0, 15, 5))
-    chunked = as_chunked(lazy)
-    assert computed == [] and chunked.shape == (30, 4)
-    rows = [chunked[start : start + 4] for start in range(0, 30, 4)]
-    np.testing.assert_array_equal(np.concatenate(rows), X)
-    assert computed == [0, 2, 3]
-
-
-def test_dask_arrays_of_unknown_shape_are_refused():
-    lazy = da.ones((4, 2))
-    with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        as_chunked(lazy[lazy[:, 0] > 0])
-    with pytest.raises(ValueError, match="real numbers"):
-        as_chunked(lazy.astype(complex))
-
-
-def test_a_real_dask_array():
-    X = np.random.default_rng(0).normal(size=(30, 4))
-    chunked = as_chunked(da.from_array(X, chunks=(7, 3)))
-    assert chunked.shape == (30, 4) and chunked.dtype == X.dtype
-    np.testing.assert_array_equal(chunked[5:23], X[5:23])
-    kept = da.from_array(X, chunks=(7, 3))
-    with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        as_chunked(kept[kept[:, 0] > 0])

@@ -1,8 +1,32 @@
+"""Counts: bins and cells of columns, trees of counts, and scores of pairs of columns."""
+
+import itertools
+import math
+
 import numpy as np
 import pytest
 
-from skdp._data import _histogram
+from skdp._data import _dyadic, _histogram
+from skdp._data._chunked import as_chunked
+from skdp._data._dyadic import (
+    CELLS,
+    consistent_counts,
+    level_counts,
+    merge_cells,
+    nonnegative_counts,
+)
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, count_cells, uniform_edges
+from skdp._data._pair_scores import (
+    all_pairs,
+    chance_scores,
+    independent_tables,
+    max_scores,
+    pair_scores,
+    pair_tables,
+    score_sensitivity,
+)
+from skdp._data._parts import Rows
+from skdp._data._persons import read_persons
 
 RANGES = [(7, (0, 1)), (64, (-3, 3)), (1000, (0, 0.3)), (10, (0, 10)), (3, (1e6, 1e6 + 1))]
 
@@ -142,3 +166,234 @@ def test_bad_edges_are_refused(edges):
 def test_edges_too_close_for_a_quotient_do_not_warn():
     edges = [np.array([0.0, 5e-324, 1e-323])]
     assert count_bins(np.array([[0.0], [5e-324], [1e-323], [1.0]]), edges)[0].tolist() == [1, 2]
+
+
+# Bins out of noisy counts: least squares, sums that increase, merging.
+
+
+@pytest.mark.parametrize("coarsest", [1, 2, 4])
+def test_consistent_counts_are_those_of_least_squares(coarsest):
+    design = np.stack([level_counts(unit, coarsest) for unit in np.eye(16)], axis=1)
+    assert len(design) == 32 - 2**coarsest
+    noisy = np.random.default_rng(0).normal(size=len(design))
+    # The sum is known: a very heavy row of its own.
+    heavy = np.vstack([design, 1e6 * np.ones(16)])
+    best = np.linalg.lstsq(heavy, np.append(noisy, 1e6 * 7.0), rcond=None)[0]
+    np.testing.assert_allclose(consistent_counts(noisy, 7.0, coarsest), best, atol=1e-5)
+
+
+def test_without_noise_nothing_changes():
+    counts = np.random.default_rng(1).integers(0, 9, size=CELLS)
+    levels = level_counts(counts)
+    assert len(levels) == 2 * CELLS - 2 and levels.sum() == 10 * counts.sum()
+    found = consistent_counts(levels.astype(float), counts.sum())
+    np.testing.assert_allclose(found, counts, atol=1e-9)
+    np.testing.assert_allclose(nonnegative_counts(found, counts.sum()), counts, atol=1e-9)
+
+
+def test_masses_are_not_negative_and_no_more_than_there_are():
+    noisy = np.random.default_rng(2).normal(0, 30, size=CELLS)
+    masses = nonnegative_counts(noisy, 100.0)
+    assert masses.min() >= 0.0 and masses.sum() <= 100.0 + 1e-9
+    # Cutting negatives off would make thousands of rows out of nothing.
+    assert np.maximum(noisy, 0.0).sum() > 5000.0
+
+
+@pytest.mark.parametrize("n_bins", [2, 8, 32])
+def test_bins_hold_about_as_much_as_each_other(n_bins):
+    masses = np.random.default_rng(3).uniform(0, 1, size=CELLS)
+    starts = merge_cells(masses, n_bins, 0.0)
+    held = np.add.reduceat(masses, starts)
+    assert starts[0] == 0 and len(starts) == n_bins
+    # Up to a cell and to what is not told from nothing.
+    assert held.max() - held.min() <= 2.0 + 2.0 * _dyadic.COUNT_RTOL * held.mean()
+
+
+def test_a_spike_stands_alone_and_small_bins_are_merged():
+    masses = np.full(CELLS, 0.1)
+    masses[500] = 900.0
+    starts = merge_cells(masses, 32, 30.0)
+    assert 500 in starts and 501 in starts
+    held = np.add.reduceat(masses, starts)
+    assert held.min() > 20.0
+    for least in (0.0, 1.0):
+        assert merge_cells(np.zeros(CELLS), 32, least).tolist() == [0]
+    one = np.zeros(CELLS)
+    one[7] = 3.0
+    assert merge_cells(one, 32, 0.0).tolist() == [0, 7, 8]
+
+
+# Scores of pairs of columns: exact, of sensitivity 1, and computed from any container's rows.
+
+
+SIZES = [3, 2, 4]
+
+
+GROUPS = [None, np.array([0, 0, 1, 1, 0]), None]
+
+
+def columns_of(block):
+    """Cells as `pair_tables` reads them: one row of the block per column."""
+    return np.asarray(block).astype(np.int64).T
+
+
+def cells_of(X):
+    return Rows.wrap(X).mapped(columns_of)
+
+
+def random_cells(rng, n):
+    return np.column_stack([rng.integers(k, size=n) for k in (3, 5, 4)]).astype(np.float64)
+
+
+def scores_of(X, expected, n, row_weights=None, sizes=SIZES, groups=GROUPS):
+    pairs = all_pairs(len(sizes))
+    tables = pair_tables(cells_of(X), groups, sizes, pairs, row_weights)
+    return pair_scores(tables, expected, n)
+
+
+def noisy_counts(rng, n):
+    return [rng.normal(n / k, n / 10, size=k) for k in SIZES]
+
+
+def test_tables_are_those_of_a_loop():
+    rng = np.random.default_rng(0)
+    X = random_cells(rng, 500)
+    tables = pair_tables(cells_of(X), GROUPS, SIZES, all_pairs(3))
+    second = GROUPS[1][X[:, 1].astype(int)]
+    columns = [X[:, 0].astype(int), second, X[:, 2].astype(int)]
+    for table, (j, k) in zip(tables, all_pairs(3), strict=True):
+        for a, b in itertools.product(range(SIZES[j]), range(SIZES[k])):
+            assert table[a, b] == ((columns[j] == a) & (columns[k] == b)).sum()
+
+
+def test_scores_are_whole_numbers_of_the_textbook_formula():
+    rng = np.random.default_rng(1)
+    X = random_cells(rng, 300)
+    counts = noisy_counts(rng, 300)
+    expected = independent_tables(counts, all_pairs(3), 300)
+    scores = scores_of(X, expected, 300)
+    assert (scores == np.rint(scores)).all()
+    tables = pair_tables(cells_of(X), GROUPS, SIZES, all_pairs(3))
+    for score, table, (j, k) in zip(scores, tables, all_pairs(3), strict=True):
+        p, q = (np.maximum(counts[i], 0) / np.maximum(counts[i], 0).sum() for i in (j, k))
+        assert score == np.abs(table - np.rint(300 * np.outer(p, q))).sum()
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_largest_move_over_all_neighbors_is_the_claim(factor):
+    """Every row of small tables is taken out, or replaced by every other row."""
+    rng = np.random.default_rng(2)
+    l1_claim, l2_claim = score_sensitivity(3, factor)
+    largest = 0.0
+    for _ in range(20):
+        n = int(rng.integers(3, 9))
+        X = random_cells(rng, n)
+        expected = independent_tables(noisy_counts(rng, n), all_pairs(3), n)
+        scores = scores_of(X, expected, n)
+        for i in range(n):
+            rows = [np.zeros((0, 3))]
+            if factor == 2:
+                rows = [np.array([row]) for row in itertools.product((0, 2), (0, 2), (0, 3))]
+            for row in rows:
+                neighbor = np.concatenate([np.delete(X, i, axis=0), row])
+                moves = np.abs(scores_of(neighbor, expected, n) - scores)
+                assert moves.max() <= factor
+                assert moves.sum() <= l1_claim
+                assert np.linalg.norm(moves) <= l2_claim
+                largest = max(largest, moves.sum())
+    assert largest == l1_claim
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_a_person_moves_scores_no_more_than_a_row(factor):
+    rng = np.random.default_rng(3)
+    l1_claim, _ = score_sensitivity(3, factor)
+    largest = 0.0
+    for _ in range(30):
+        ids = np.repeat([0, 1, 2, 3], rng.integers(1, 8, size=4))
+        X = random_cells(rng, len(ids))
+        X[ids == 0] = X[0]
+        persons = read_persons(ids, len(ids))
+        expected = independent_tables(noisy_counts(rng, 4), all_pairs(3), 4)
+        scores = scores_of(X, expected, 4, persons.row_weights)
+        assert (scores * 2**26 == np.rint(scores * 2**26)).all()
+        for person in range(4):
+            others = X[ids != person]
+            weights = persons.row_weights[ids != person]
+            if factor == 2:
+                new = np.repeat([[2.0, 3.0, 1.0]], 5, axis=0)
+                others = np.concatenate([others, new])
+                weights = np.append(weights, np.full(5, np.floor(2**26 / 5) / 2**26))
+            moves = np.abs(scores_of(others, expected, 4, weights) - scores)
+            assert moves.max() <= factor
+            assert moves.sum() <= l1_claim
+            largest = max(largest, moves.sum())
+    assert largest >= 0.99 * l1_claim
+
+
+def test_entries_that_are_not_rounded_would_break_the_claim():
+    """The distance to fractions of rows is rounded, and moves by more than 1 now and then."""
+    rng = np.random.default_rng(4)
+    moves = []
+    for _ in range(200):
+        p, q = rng.random(3), rng.random(4)
+        expected = 20 * np.outer(p / p.sum(), q / q.sum())
+        table = rng.integers(3, size=(3, 4)).astype(float)
+        score = np.abs(table - expected).sum()
+        table[1, 1] += 1.0
+        moves.append(abs(np.abs(table - expected).sum() - score))
+    assert max(moves) > 1.0
+
+
+def test_partitions_and_blocks_do_not_change_a_score():
+    rng = np.random.default_rng(5)
+    X = random_cells(rng, 40_000)
+    weights = np.floor(2**26 / rng.integers(1, 9, size=len(X))) / 2**26
+    expected = independent_tables(noisy_counts(rng, len(X)), all_pairs(3), len(X))
+    for row_weights in (None, weights):
+        whole = scores_of(X, expected, len(X), row_weights)
+        dask_array = pytest.importorskip("dask.array")
+        chunked = as_chunked(dask_array.from_array(X, chunks=(7001, 3)))
+        np.testing.assert_array_equal(scores_of(chunked, expected, len(X), row_weights), whole)
+        order = rng.permutation(len(X))
+        moved = None if row_weights is None else row_weights[order]
+        np.testing.assert_array_equal(scores_of(X[order], expected, len(X), moved), whole)
+
+
+def test_score_of_independent_columns_is_by_chance():
+    rng = np.random.default_rng(6)
+    n = 5000
+    stds = [np.full(k, 40.0) for k in SIZES]
+    ratios = []
+    for _ in range(30):
+        X = random_cells(rng, n)
+        exact = [np.bincount(X[:, 0].astype(int)), None, np.bincount(X[:, 2].astype(int))]
+        exact[1] = np.bincount(GROUPS[1][X[:, 1].astype(int)])
+        counts = [c + rng.normal(0.0, 40.0, size=len(c)) for c in exact]
+        expected = independent_tables(counts, all_pairs(3), n)
+        ratios.append(scores_of(X, expected, n) / chance_scores(counts, all_pairs(3), n, stds))
+    assert np.abs(np.mean(ratios, axis=0) - 1.0).max() < 0.25
+
+
+def test_score_of_a_function_of_a_column_is_the_largest():
+    rng = np.random.default_rng(7)
+    first = rng.integers(4, size=2000)
+    X = np.column_stack([first, first // 2, first])
+    counts = [np.bincount(first), np.bincount(first // 2), np.bincount(first)]
+    sizes = [4, 2, 4]
+    expected = independent_tables(counts, all_pairs(3), 2000)
+    scores = scores_of(X, expected, 2000, sizes=sizes, groups=[None] * 3)
+    np.testing.assert_allclose(scores / max_scores(counts, all_pairs(3), 2000), 1.0, atol=0.01)
+
+
+def test_l2_sensitivity_is_rounded_up():
+    for n_pairs in (1, 2, 3, 105):
+        for factor in (1, 2):
+            l1, l2 = score_sensitivity(n_pairs, factor)
+            assert l1 == factor * n_pairs
+            assert factor * math.sqrt(n_pairs) <= l2 < 1.001 * factor * math.sqrt(n_pairs)
+
+
+def test_counts_without_positive_entries_are_read_as_equal():
+    (table,) = independent_tables([np.array([-1.0, -2.0]), np.zeros(2)], [(0, 1)], 8)
+    np.testing.assert_array_equal(table, 2)

@@ -21,7 +21,6 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp._fitting._search_prices import price_of_search
 from skdp.model_selection import make_dp_scorer
 
 rng = np.random.default_rng(0)
@@ -50,12 +49,6 @@ def search(accountant, values=(0.1, 1.0), epsilon=0.05, **params):
 
 def validate(estimator, accountant, X, y):
     return cross_val_score(estimator, X, y, scoring=scorer(accountant), cv=FOLDS)
-
-
-def test_a_class_of_another_library_with_the_name_of_a_search_has_no_price():
-    """It has other parameters than scikit-learn's."""
-    other = type("RFECV", (), {"estimator": DPLogisticRegression(), "cv": KFold(3)})()
-    assert price_of_search(other, np.zeros((9, 2))) is None
 
 
 # Tools that charge 0.9 to an accountant.

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from skdp import ChunkedArray
 from skdp._optim import _clipped_sums
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding
-from tests._data.test_chunked import counted
+from tests._containers import counted
 from tests._private import (
     BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,

@@ -14,7 +14,6 @@ from skdp.accounting import (
     Laplace,
     PoissonSampled,
     PureDP,
-    _composition,
     advanced_epsilon,
     gaussian_noise_multiplier,
     gdp_to_epsilon,
@@ -328,21 +327,6 @@ def test_the_worst_parts_of_a_schedule_are_those_of_all_choices():
             groups = itertools.combinations(totals, min(affected, len(totals)))
             expected = {total.key for group in groups for total in rule.add(*group)}
             assert {total.key for total in rule.worst(totals, affected)} == expected
-
-
-def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
-    joined, calls = _composition._merge_schedules, []
-
-    def counted(schedules):
-        calls.append(schedules)
-        # All choices of 20 parts of 40 are 138 billion.
-        assert len(calls) <= 20_000
-        return joined(schedules)
-
-    monkeypatch.setattr(_composition, "_merge_schedules", counted)
-    rule = PrivacyAccountant(1.0, 0.0, composition="auto").config.rule
-    two = [rule.cost(Charge("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
-    assert len(rule.worst(two * 20, 20)) == 21
 
 
 @pytest.mark.parametrize("delta", [1e-100, 1e-9, 1e-5, 0.5, 1.0 - 1e-12])

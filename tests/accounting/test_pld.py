@@ -1,13 +1,20 @@
 """Privacy loss distributions against curves found in other ways."""
 
+import itertools
 import math
+from dataclasses import replace
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from skdp import PrivacyAccountant
 from skdp.accounting import (
+    ApproximateDP,
+    Composed,
     DiscreteGaussian,
     ExponentialMechanism,
     Gaussian,
@@ -16,15 +23,33 @@ from skdp.accounting import (
     PureDP,
     RandomizedResponse,
     SampledWithoutReplacement,
+    _advanced,
     _bounds,
+    _calibrate,
+    _composition,
+    _fewer,
+    _gaussian,
+    _laws,
+    _pairs,
     _pld,
+    _rdp,
+    _sampled,
+    calibrate,
+    gaussian_noise_multiplier,
+    gdp_to_delta,
     get_delta,
     get_epsilon,
+    trade_off,
 )
-from skdp.accounting._events import leaves
+from skdp.accounting._advanced import optimal_epsilon
+from skdp.accounting._events import SampledGroup, leaves
+from skdp.accounting._gaussian import mean_delta, summed_noise_multiplier
+from skdp.accounting._guarantee import split_epsilon
 from skdp.accounting._laws import privacy_of
 from skdp.accounting._pairs import discretize
-from skdp.accounting._pld import pld_epsilon
+from skdp.accounting._pld import _coarse_parts, _compose_directly, pld_epsilon
+from skdp.accounting._rdp import stopping_gamma
+from skdp.ledger import Charge
 
 
 def hockey_stick(p, q, eps, breaks):
@@ -246,3 +271,483 @@ def test_few_samples_have_a_finite_epsilon_at_tiny_deltas(relation):
         found = get_epsilon(event, delta, relation=relation, method="pld")
         assert found <= get_epsilon(event, delta, relation=relation, method="rdp") * (1 + 1e-9)
         assert found <= get_epsilon(event * 30, delta, relation=relation) * (1 + 1e-9)
+
+
+# Noise multipliers of sums and means of losses, in closed form.
+
+
+@pytest.mark.parametrize("delta_", [1e-100, 1e-15, 1e-5, 0.1, 0.9])
+def test_noise_for_a_sum_of_curves_is_on_the_safe_side_and_tight(delta_):
+    for eps, longest, n in itertools.product([1e-4, 0.1, 1, 8, 1e3], [1.0, 2.0], [1, 3, 50]):
+        curves = [(1, longest / 64, 0.3 * eps), (n, 1.0, eps), (n * n, longest, eps)]
+        z = summed_noise_multiplier(curves, delta_)
+
+        def total(z, curves=curves):
+            return sum(count * gdp_to_delta(move / z, eps) for count, move, eps in curves)
+
+        assert total(z) <= delta_
+        assert total(z * (1 - 1e-8)) > delta_
+
+
+def exact_mean_delta(vectors, shares, epsilon):
+    """By quadrature, for Gaussian losses of vectors in the plane, of the means that shares make."""
+    axis = np.linspace(-9.0, 9.0, 241)
+    b = np.stack(np.meshgrid(axis, axis), axis=-1)
+    density = np.exp(-0.5 * (b**2).sum(axis=-1)) / (2 * np.pi) * (axis[1] - axis[0]) ** 2
+    losses = [np.maximum(b @ v + 0.5 * (v @ v), 0.0) for v in vectors]
+    loss = sum(share * each for share, each in zip(shares, losses, strict=True))
+    return np.sum(density * -np.expm1(np.minimum(epsilon - loss, 0.0)))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_the_delta_of_a_mean_of_losses_is_bounded(epsilon):
+    for mu in (0.25, 1.0, 2.0):
+        claim = mean_delta([(1.0, mu, epsilon)], 1.0)
+        # The mean of losses that are alike is one of them.
+        assert gdp_to_delta(mu, epsilon) <= claim
+        angles = [[0.0], [0.0, 0.5], [0.0, 1.5, 3.0, 4.5], [0.0, 0.1, -0.1]]
+        for angle in map(np.array, angles):
+            vectors = mu * np.column_stack([np.cos(angle), np.sin(angle)])
+            shares = np.full(len(angle), 1.0 / len(angle))
+            assert exact_mean_delta(vectors, shares, epsilon) <= 1.001 * claim + 1e-9
+
+
+def test_noise_for_a_mean_of_losses():
+    """By mpmath and a search for the tangent, as docs say."""
+
+    def bound(u, z, n=2, epsilon=1.0):
+        mu = 1.0 / mpmath.mpf(z)
+        t = (epsilon + u - mpmath.expm1(u)) / mu - mu / 2
+        return n * mpmath.exp(-u) * mu * (mpmath.npdf(t) - t * mpmath.ncdf(-t))
+
+    z = summed_noise_multiplier([(2, 1.0, 1.0)], 1e-6, mean_delta)
+    least = min(bound(math.log(2.0) * k / 500, z) for k in range(1, 501))
+    assert 0.998e-6 < least <= 1e-6
+    more = [
+        summed_noise_multiplier([(1, 1.0, epsilon)], 1e-6, mean_delta)
+        / gaussian_noise_multiplier(epsilon, 1e-6)
+        for epsilon in (0.1, 1.0, 4.0)
+    ]
+    np.testing.assert_allclose(more, [1.00019, 1.00113, 1.0029], rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("mean", [1.0, 1.5, 10.0, 1000.0])
+def test_stopping_parameter_has_the_mean(shape, mean):
+    gamma = stopping_gamma(mean, shape)
+    if gamma == 1.0:
+        assert mean == 1.0
+    elif shape == 0.0:
+        assert (1 / gamma - 1) / math.log(1 / gamma) == pytest.approx(mean)
+    else:
+        assert shape * (1 - gamma) / (gamma * (1 - gamma**shape)) == pytest.approx(mean)
+
+
+# Tiny epsilons, and composition term by term.
+
+
+@pytest.mark.parametrize("mu", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("reach", [0.3, 2.0, 5.0])
+def test_tolerance_is_relative_to_a_tiny_epsilon(mu, reach):
+    """Four Gaussian releases on a grid against the closed form of one."""
+    exact = reach * mu
+    d = gdp_to_delta(mu, exact)
+    found = pld_epsilon(leaves(Gaussian(2.0 / mu) * 4), d, "add_remove", 1e-4)
+    assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("eps, d", [(1e-3, 1e-7), (1e-5, 1e-9), (3e-6, 1e-6)])
+def test_tolerance_of_a_tiny_epsilon_with_atoms(eps, d):
+    exact = optimal_epsilon(eps, 30, d)
+    found = get_epsilon(RandomizedResponse(eps) * 30, d, method="pld")
+    assert exact * (1 - 1e-6) <= found <= exact * (1 + 1e-4)
+    # Laplace releases cost no more than randomized response.
+    found = get_epsilon(Laplace(eps) * 30, d, method="pld")
+    finer = pld_epsilon(leaves(Laplace(eps) * 30), d, "add_remove", 1e-6)
+    assert found == pytest.approx(finer, rel=1e-4)
+    assert finer <= exact * (1 + 1e-5)
+
+
+def test_direct_composition_of_gaussians():
+    """A convolution term by term against the closed form, far below what a transform resolves."""
+    (pair,) = privacy_of(Gaussian(2.0), "add_remove").pairs()
+    for count in (1, 3, 4):
+        mu, eps = math.sqrt(count) / 2.0, 6.0
+        truth = gdp_to_delta(mu, eps)
+        total = _compose_directly(_coarse_parts([(pair, count)], truth), 5e-3, truth)
+        found = total.delta(eps)
+        assert truth * (1 - 1e-10) <= found <= truth * (1 + 1e-3)
+
+
+def test_direct_composition_loses_no_mass():
+    (pair,) = privacy_of(Gaussian(2.0), "add_remove").pairs()
+    for count in (1, 6, 7):
+        total = _compose_directly(_coarse_parts([(pair, count)], 0.5), 5e-3, 0.5)
+        assert 1e-8 < total.beyond < 1e-5
+        assert total.beyond + float(total.masses.sum()) == pytest.approx(1.0, abs=1e-11)
+
+
+# How much work a price takes at absurd sizes, counted in cells and products and not in time.
+
+
+# About 5 and 10 seconds of one core: cells of grids, and products of masses.
+MOST_CELLS, MOST_PRODUCTS = 1 << 26, 1 << 35
+
+
+def many(make, number):
+    return Composed(tuple(make(i) for i in range(number)))
+
+
+SIZES = {
+    "a lattice far below the step": (
+        PoissonSampled(0.5, RandomizedResponse(0.0014, 2))
+        + PoissonSampled(0.9995, PureDP(3.6)) * 38
+        + Laplace(2.2e-9) * 88,
+        2.6e-113,
+        2,
+    ),
+    "a group of 1e9 rare samples": (PoissonSampled(1e-7, DiscreteGaussian(30.0)) * 10**9, 1e-9, 3),
+    "100 events, 1e5 times each": (
+        many(lambda i: PoissonSampled(0.01 + 1e-6 * i, Gaussian(1 + i * 1e-3)) * 10**5, 100),
+        1e-6,
+        1,
+    ),
+    "a group of 32 in 1e9 rare samples": (PoissonSampled(1e-8, Gaussian(0.5)) * 10**9, 1e-12, 32),
+    "1,000 events": (
+        many(lambda i: PoissonSampled(0.01 + 1e-6 * i, Laplace(0.1 + i * 1e-3)), 1000),
+        1e-6,
+        1,
+    ),
+    "1e9 releases of hardly any noise": (PoissonSampled(0.5, Gaussian(1e-12)) * 10**9, 1e-300, 1),
+    "rare samples at a tiny delta": (
+        PoissonSampled(4e-5, Gaussian(2.4)) * 659_021
+        + PoissonSampled(1e-5, Gaussian(2.4)) * 659_021,
+        4.7e-220,
+        1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
+    event, delta, group_size = SIZES[size]
+    work = {"cells": 0, "products": 0}
+    discretize, convolve, next_fast_len = _pld.discretize, np.convolve, _pld.next_fast_len
+
+    def counted(*args):
+        grid = discretize(*args)
+        work["cells"] += len(grid.mass)
+        return grid
+
+    def convolved(one, two):
+        work["products"] += len(one) * len(two)
+        return convolve(one, two)
+
+    def transformed(length, **kinds):
+        work["cells"] += length
+        return next_fast_len(length, **kinds)
+
+    monkeypatch.setattr(_pld, "discretize", counted)
+    monkeypatch.setattr(_pld, "next_fast_len", transformed)
+    monkeypatch.setattr(_pld.np, "convolve", convolved)
+    found = get_epsilon(event, delta, relation=relation, group_size=group_size)
+    assert found > 0.0
+    assert work["cells"] <= MOST_CELLS
+    assert work["products"] <= MOST_PRODUCTS
+
+
+@pytest.mark.parametrize("size", [10, 32])
+def test_the_densities_of_a_group_are_bounded(size):
+    """Cells times densities of a cell, for all changes of a group together."""
+    event = SampledGroup(PoissonSampled(1e-8, Gaussian(0.5)), size)
+    (direction, *others) = _pld._directions({event: 10**9}, "add_remove")
+    assert len(others) == size
+    parts = _pld._coarse_parts(direction, 1e-12)
+    width = parts[0].high - parts[0].low
+    step = _pld._step(parts, 5.0, 1.0, 1e-9, width)
+    densities = (width / step) * (size + 2) * (size + 1)
+    assert 0.9 * _pld._MAX_TERMS <= densities <= 1.01 * _pld._MAX_TERMS
+
+
+def test_a_trade_off_without_privacy_needs_no_search():
+    event = PoissonSampled(0.999, Laplace(1.0 / 30.0)) * 10**8
+    assert trade_off(event, 1e-12, relation="replace_one") == 0.0
+
+
+@pytest.mark.thorough
+def test_a_rough_trade_off_is_a_valid_bound():
+    """More releases than `_MANY_RELEASES` are searched with a larger tolerance."""
+    alpha = 0.05
+    few = PoissonSampled(1e-4, Gaussian(300.0)) * 10**6
+    many = PoissonSampled(1e-4, Gaussian(300.0)) * (10**6 + 1)
+    assert 0.999 * trade_off(few, alpha) <= trade_off(many, alpha) <= trade_off(few, alpha)
+
+
+@pytest.mark.thorough
+def test_the_delta_of_a_large_group_needs_no_search():
+    event = PoissonSampled(0.01, Gaussian(0.3)) * 10**8
+    assert get_delta(event, 10.0, group_size=32) == 1.0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: PoissonSampled(0.01 + 1e-6 * i, Gaussian(1 + i * 1e-3)),
+        lambda i: PureDP(1e-4 * (1 + i)) + Laplace(1e-3 * (1 + i)),
+        lambda i: SampledWithoutReplacement(1000, 10, Laplace(0.01 * (1 + i))),
+        lambda i: PoissonSampled(0.5, Composed((PureDP(1e-3 * i), PureDP(0.1)))),
+    ],
+)
+def test_thousands_of_different_events_become_few(make):
+    parts = leaves(many(make, 3000))
+    fewer = _fewer.with_fewer_events(parts)
+    assert sum(fewer.values()) == sum(parts.values())
+    if "Composed" not in str(next(iter(parts))):
+        assert len(fewer) <= _fewer.MAX_DISTINCT
+    few = leaves(many(make, 20))
+    assert _fewer.with_fewer_events(few) is few
+
+
+@pytest.mark.parametrize("noise", [Laplace, Gaussian])
+def test_many_groups_under_sampling_become_few(noise):
+    """Their mixtures take long, so that only a few different ones are computed."""
+    parts = leaves(many(lambda i: PoissonSampled(1e-4 * (i + 1), noise(0.8 + 0.001 * i)), 300))
+    groups = {SampledGroup(part, 10): count for part, count in parts.items()}
+    fewer = _fewer.with_fewer_events(groups)
+    assert len(fewer) <= _fewer.MAX_DISTINCT_GROUPS
+    assert sum(fewer.values()) == sum(groups.values())
+    few = dict(list(groups.items())[: _fewer.MAX_DISTINCT_GROUPS])
+    assert _fewer.with_fewer_events(few) is few
+    # Each costs no less than what it stands for: there is as much of a larger rate and less noise.
+    for kept in groups:
+        assert any(
+            other.event.sampling_rate >= kept.event.sampling_rate
+            and _cost(other.event.event) >= _cost(kept.event.event)
+            for other in fewer
+        )
+
+
+def _cost(noise):
+    return noise.epsilon if isinstance(noise, Laplace) else 1.0 / noise.noise_multiplier
+
+
+@pytest.mark.thorough
+def test_prices_of_many_groups_grow_with_their_number_and_method():
+    prices = []
+    for n in (8, 24):
+        event = many(lambda i: PoissonSampled(1e-4 * (i + 1), Laplace(0.8 + 0.001 * i)), n)
+        prices.append(get_epsilon(event, 1e-9, group_size=10, method="rdp"))
+    assert prices[0] < prices[1] < 24 * prices[0]
+    assert get_epsilon(event, 1e-9, group_size=10, method="pld") <= prices[1]
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("method", ["auto", "basic", "pld"])
+@pytest.mark.parametrize("size", [2, 5])
+def test_pure_events_of_groups_have_pure_prices(size, method, relation):
+    """The price of a group is at most that of one record times its size, at delta = 0 as well."""
+    events = (
+        Laplace(0.1),
+        SampledWithoutReplacement(300, 50, Laplace(0.1)),
+        PoissonSampled(0.2, Laplace(0.1)),
+        SampledWithoutReplacement(300, 50, Laplace(0.1)) + ExponentialMechanism(0.2),
+    )
+    for event in events:
+        one = get_epsilon(event, 0.0, relation=relation, method=method)
+        group = get_epsilon(event, 0.0, relation=relation, method=method, group_size=size)
+        assert one < group <= size * one * (1.0 + 1e-12)
+    assert get_epsilon(Gaussian(1.0), 0.0, relation=relation, group_size=size) == math.inf
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("method", ["auto", "pld", "rdp"])
+@pytest.mark.parametrize("group_size", [1, 2])
+def test_fewer_events_never_cost_less_and_little_more(monkeypatch, method, relation, group_size):
+    event = many(
+        lambda i: (
+            PoissonSampled(0.02 + 1e-4 * i, Gaussian(1 + 0.01 * i))
+            + PureDP(0.01 + 1e-4 * i)
+            + SampledWithoutReplacement(100, 5, Laplace(0.2 + 0.01 * i))
+            + ExponentialMechanism(0.02 + 1e-3 * i)
+        ),
+        12,
+    )
+    options = {"relation": relation, "group_size": group_size, "method": method}
+    exact = get_epsilon(event, 1.01e-6, **options)
+    monkeypatch.setattr(_fewer, "MAX_DISTINCT", 16)
+    # Another delta, as prices are cached.
+    fewer = get_epsilon(event, 1.01e-6 * (1 - 1e-9), **options)
+    assert exact * (1 - 1e-4) <= fewer <= exact * 1.3
+    assert fewer < math.inf
+
+
+# Compositions that are copied with a fault.
+
+
+def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
+    joined, calls = _composition._merge_schedules, []
+
+    def counted(schedules):
+        calls.append(schedules)
+        # All choices of 20 parts of 40 are 138 billion.
+        assert len(calls) <= 20_000
+        return joined(schedules)
+
+    monkeypatch.setattr(_composition, "_merge_schedules", counted)
+    rule = PrivacyAccountant(1.0, 0.0, composition="auto").config.rule
+    two = [rule.cost(Charge("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
+    assert len(rule.worst(two * 20, 20)) == 21
+
+
+# Each mutation of the library must make the check beside it fail.
+
+
+APPROXIMATE = ApproximateDP(0.1, 1e-8) * 50  # exactly 2.856550165 at 1e-5
+
+
+SAMPLED = PoissonSampled(0.01, Gaussian(1.0)) * 1000  # within [1.828235, 1.828237] at 1e-5
+
+
+def check_sampled():
+    assert get_epsilon(SAMPLED, 1e-5, method="pld") >= 1.828235
+
+
+def check_mass_at_infinity():
+    assert get_epsilon(APPROXIMATE, 1e-5, method="pld") >= 2.856550164
+
+
+def check_deltas_are_summed():
+    assert get_epsilon(APPROXIMATE, 1e-5, method="advanced") >= 2.856550164
+
+
+def check_renyi_bound_sets_deltas_aside():
+    assert get_epsilon(APPROXIMATE, 4e-7, method="rdp") == math.inf
+
+
+def check_counts():
+    assert get_epsilon(RandomizedResponse(0.2) * 100, 1e-6) >= 10.6765
+
+
+def check_orders():
+    event = Gaussian(100.0)
+    zcdp = get_epsilon(event, 1e-5, method="zcdp")
+    assert get_epsilon(event, 1e-5, method="rdp") <= zcdp * (1 + 1e-6)
+
+
+def check_replaced():
+    assert get_epsilon(SAMPLED, 1e-5, relation="replace_one") >= 2.8434394
+
+
+def check_replaced_laplace():
+    event = PoissonSampled(1.0, Laplace(0.5))
+    assert get_epsilon(event, 0.0, relation="replace_one") >= 1.0
+
+
+def check_noise_search():
+    sigma = calibrate(lambda s: PoissonSampled(0.01, Gaussian(s)) * 1000, 1.0, 1e-5)
+    assert get_epsilon(PoissonSampled(0.01, Gaussian(sigma)) * 1000, 1e-5) <= 1.0
+
+
+def drop_remove_direction(monkeypatch):
+    original = _pld._directions
+    monkeypatch.setattr(_pld, "_directions", lambda *args: original(*args)[1:])
+
+
+def drop_mass_at_infinity(monkeypatch):
+    original = _pld.discretize
+    monkeypatch.setattr(_pld, "discretize", lambda *args: replace(original(*args), infinite=0.0))
+
+
+def halve_the_upper_tail(monkeypatch):
+    original = _pld.loss_range
+
+    def shorter(pair, mass):
+        low, high = original(pair, mass)
+        return low, 0.3 * high
+
+    monkeypatch.setattr(_pld, "loss_range", shorter)
+    drop_mass_at_infinity(monkeypatch)
+
+
+def round_losses_down(monkeypatch):
+    monkeypatch.setattr(_pairs, "_upper_share", lambda p, q, g, step: np.zeros_like(p))
+
+
+def ignore_counts(monkeypatch):
+    original = _bounds.ev.leaves
+    monkeypatch.setattr(_bounds.ev, "leaves", lambda event: dict.fromkeys(original(event), 1))
+
+
+def forget_deltas(monkeypatch):
+    monkeypatch.setattr(_advanced, "remaining_delta", lambda deltas, counts, delta: delta)
+
+
+def cut_orders(monkeypatch):
+    original = _rdp.minimum_over_orders
+    monkeypatch.setattr(_rdp, "minimum_over_orders", lambda f: original(f, high=63.0))
+
+
+def never_double(monkeypatch):
+    def inner_event(event, relation):
+        return _sampled.ev.merged(event.event)
+
+    monkeypatch.setattr(_sampled, "inner_event", inner_event)
+
+
+def return_the_costly_end(monkeypatch):
+    monkeypatch.setattr(_calibrate, "crossing", lambda *args: args[3])
+    monkeypatch.setattr(_calibrate, "round_to_safe", lambda is_safe, value, step: value)
+
+
+MUTATIONS = [
+    (drop_remove_direction, check_sampled),
+    (drop_mass_at_infinity, check_mass_at_infinity),
+    (halve_the_upper_tail, check_sampled),
+    (round_losses_down, check_sampled),
+    (ignore_counts, check_counts),
+    (ignore_counts, check_sampled),
+    (forget_deltas, check_deltas_are_summed),
+    (forget_deltas, check_renyi_bound_sets_deltas_aside),
+    (cut_orders, check_orders),
+    (never_double, check_replaced),
+    (never_double, check_replaced_laplace),
+    (return_the_costly_end, check_noise_search),
+]
+
+
+def forget_prices():
+    """Let what was computed before a change say nothing after it, nor the other way round."""
+    prices = (_bounds._epsilon, _bounds._group_epsilon, _bounds._delta, _gaussian._noise_multiplier)
+    for known in (_laws.privacy_of, *prices):
+        known.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "mutate, check", MUTATIONS, ids=lambda function: getattr(function, "__name__", None)
+)
+def test_mutation_is_caught(monkeypatch, mutate, check):
+    check()
+    forget_prices()
+    mutate(monkeypatch)
+    try:
+        with pytest.raises((AssertionError, ValueError)):
+            check()
+    finally:
+        forget_prices()
+
+
+# Budgets that are split.
+
+
+def test_two_shares_never_exceed_the_whole():
+    rng, rounded = np.random.default_rng(0), 0
+    for epsilon, share in zip(rng.uniform(0, 9, 2000), rng.uniform(0, 1, 2000), strict=True):
+        first, rest = split_epsilon(epsilon, share)
+        assert Fraction(first) + Fraction(rest) <= Fraction(epsilon)
+        rounded += Fraction(first) + Fraction(epsilon - first) > Fraction(epsilon)
+    # The plain difference would exceed it in many cases, so that the test can fail.
+    assert rounded > 50

@@ -25,7 +25,6 @@ from skdp.accounting import (
     rdp_to_epsilon,
     zcdp,
 )
-from skdp.accounting._rdp import stopping_gamma
 
 
 @pytest.mark.parametrize("q, sigma", [(0.01, 1.0), (0.2, 0.7), (0.001, 5.0), (0.9, 2.0)])
@@ -146,18 +145,6 @@ def test_approximate_events_have_no_renyi_divergence_but_a_bound():
     event = ApproximateDP(0.1, 1e-9) * 20 + Gaussian(10.0)
     assert get_epsilon(event, 1e-6, method="rdp") < math.inf
     assert get_epsilon(event, 1e-9, method="rdp") == math.inf
-
-
-@pytest.mark.parametrize("shape", [-0.5, 0.0, 0.3, 1.0, 2.0])
-@pytest.mark.parametrize("mean", [1.0, 1.5, 10.0, 1000.0])
-def test_stopping_parameter_has_the_mean(shape, mean):
-    gamma = stopping_gamma(mean, shape)
-    if gamma == 1.0:
-        assert mean == 1.0
-    elif shape == 0.0:
-        assert (1 / gamma - 1) / math.log(1 / gamma) == pytest.approx(mean)
-    else:
-        assert shape * (1 - gamma) / (gamma * (1 - gamma**shape)) == pytest.approx(mean)
 
 
 def test_random_stopping():

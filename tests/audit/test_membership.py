@@ -3,9 +3,6 @@ import re
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
-from scipy.special import ndtri
-from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_regression
 from sklearn.dummy import DummyClassifier
@@ -20,9 +17,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
 from skdp.audit import membership_inference
-from skdp.audit._bounds import clopper_pearson
-from skdp.audit._outputs import per_row_statistic
-from skdp.audit._scores import area_under_curve, attack_accuracy, rate_at
 from skdp.exceptions import SeededNoiseWarning
 
 NOISE = np.random.default_rng(0)
@@ -167,34 +161,6 @@ def test_progress_is_shown(capsys):
     assert re.search(r"Done +12", shown.out + shown.err)
 
 
-def test_the_gradient_of_a_softmax_is_the_true_one():
-    """Against finite differences of the loss of one row."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
-    model = LogisticRegression().fit(X, y)
-    found = -per_row_statistic(model, X, y, "parameters")
-    parameters = np.column_stack([model.coef_, model.intercept_])
-
-    def loss(flat, i):
-        scores = flat.reshape(3, 5) @ np.append(X[i], 1.0)
-        return np.log(np.exp(scores).sum()) - scores[y[i]]
-
-    for i in (0, 7, 31):
-        gradient = approx_fprime(parameters.ravel(), loss, 1e-7, i)
-        assert found[i] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
-
-
-@pytest.mark.thorough
-def test_the_accuracy_of_an_attack_on_noise_is_that_of_guessing():
-    """P(Binomial(400, .95) < 350) < 1e-8; the best threshold of all would pass .5 always."""
-    rng, covered = np.random.default_rng(0), 0
-    members = np.repeat([True, False], 50)
-    for _ in range(400):
-        found = attack_accuracy(members, rng.normal(size=100), 0.95)
-        covered += found.low <= 0.5 <= found.high
-    assert covered >= 350
-
-
 def test_results_repeat_and_speak_plainly():
     X, y = noisy_table(100, 4)
     one, two = (membership_inference(LogisticRegression(), X, y, random_state=3) for _ in range(2))
@@ -240,24 +206,6 @@ def test_members_of_what_is_not_fitted():
         membership_inference(LinearRegression(), X, y, access="labels")
 
 
-def test_the_interval_of_the_area_covers_it():
-    """Two shifted normals with a known area; P(Binomial(400, .95) < 350) < 1e-8."""
-    rng, covered = np.random.default_rng(0), 0
-    members = np.repeat([True, False], 100)
-    for _ in range(400):
-        found = area_under_curve(members, rng.normal(size=200) + members, 0.95)
-        covered += found.low <= 0.760249 <= found.high
-    assert covered >= 350
-
-
-def test_the_rate_at_a_false_alarm_rate_allows_no_more_alarms():
-    members = np.repeat([True, False], [100, 200])
-    scores = np.concatenate([np.full(100, 2.0), np.repeat([3.0, 2.0, 1.0], [2, 8, 190])])
-    assert rate_at(members, scores, 0.01, 0.95).value == 0.0
-    assert rate_at(members, scores, 0.05, 0.95).value == 1.0
-    assert rate_at(members, scores, 0.001, 0.95).value == 0.0
-
-
 def test_shadows_do_not_share_the_noise_of_a_seeded_target():
     """With its noise in every shadow the area was 0.80 here; it stays below .7 but for 1e-6."""
     rng = np.random.default_rng(0)
@@ -267,58 +215,6 @@ def test_shadows_do_not_share_the_noise_of_a_seeded_target():
     with pytest.warns(SeededNoiseWarning):
         found = membership_inference(model, X, y, n_shadow=32, random_state=0)
     assert found.auc.value < 0.7
-
-
-@pytest.mark.parametrize(("n", "area"), [(5, 0.5), (10, 0.95), (30, 0.99), (100, 0.999)])
-def test_the_interval_of_the_area_covers_near_one_as_well(n, area):
-    """Of 400 repetitions at least 350 but for P(Binomial(400, .95) < 350) < 1e-8."""
-    rng = np.random.default_rng(0)
-    members = np.arange(2 * n) < n
-    shift = np.sqrt(2.0) * ndtri(area)
-    found = [
-        area_under_curve(members, rng.normal(size=2 * n) + shift * members, 0.95)
-        for _ in range(400)
-    ]
-    assert sum(one.low <= area <= one.high for one in found) >= 350
-
-
-def test_a_perfect_separation_of_few_rows_is_no_certainty():
-    members = np.arange(20) < 10
-    scores = members.astype(float)
-    area = area_under_curve(members, scores, 0.95)
-    assert area.value == 1.0 and area.low == pytest.approx(0.025**0.1)
-    assert area_under_curve(members, -scores, 0.95).high == pytest.approx(1.0 - 0.025**0.1)
-    accuracy = attack_accuracy(members, scores, 0.95)
-    assert accuracy.value == 1.0 and 0.7 < accuracy.low < 0.9 and accuracy.high == 1.0
-
-
-@pytest.mark.quick_cases(every=3)
-@pytest.mark.parametrize("n_others", [10, 100, 1000])
-def test_few_others_raise_no_alarm_at_a_rate_that_they_do_not_show(n_others):
-    """Of noise the rate found is the rate allowed. P(Binomial(400, .025) > 30) = 1e-7."""
-    rng, members = np.random.default_rng(0), np.arange(2 * n_others) < n_others
-    above, beyond = 0, 0
-    for _ in range(400):
-        found = rate_at(members, rng.normal(size=2 * n_others), 0.01, 0.95)
-        above, beyond = above + (found.low > 0.01), beyond + (found.high < 0.01)
-        assert found.low <= found.value <= found.high
-    assert max(above, beyond) <= 30
-
-
-def test_many_others_show_what_is_found_at_a_rate():
-    members, scores = np.arange(4000) < 2000, np.random.default_rng(0).normal(size=4000)
-    scores[:500] += 20.0
-    found = rate_at(members, scores, 0.01, 0.95)
-    assert 0.2 < found.low < 0.25 < found.high < 0.35
-
-
-def test_limits_of_a_rate_are_exact():
-    for n, hits in ((10, 0), (10, 10), (50, 7)):
-        low, high = clopper_pearson(hits, n, 0.9)
-        if hits:
-            assert binom.sf(hits - 1, n, low) == pytest.approx(0.05)
-        if hits < n:
-            assert binom.cdf(hits, n, high) == pytest.approx(0.05)
 
 
 def test_the_result_is_said_in_plain_words():

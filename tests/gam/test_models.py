@@ -10,36 +10,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import roc_auc_score
 
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
-from skdp.gam._plan import AdditiveFit
-from skdp.gam._tasks import BinaryTask, MultinomialTask
-from tests._private import cell_reader, read_kinds
-
-BOUNDS, CATEGORIES = {0: (-1, 1), 1: (-1, 1)}, {2: [0, 1, 2]}
-
-
-def make_table(n=4000, seed=0):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.uniform(-1, 1, size=(n, 2)), rng.integers(0, 3, size=n)])
-    score = 4 * np.abs(X[:, 0]) - 2 + 2 * X[:, 1] + np.array([0.0, 1.0, -1.0])[X[:, 2].astype(int)]
-    return X, score, rng
-
-
-def classifier(epsilon=1.0, **params):
-    terms = {"bounds": BOUNDS, "categories": CATEGORIES} | params
-    return DPAdditiveClassifier(epsilon, **terms)
-
-
-def two_classes(n=4000, seed=0):
-    X, score, rng = make_table(n, seed)
-    return X, (rng.uniform(size=n) < expit(score)).astype(int)
+from tests.gam._rows import BOUNDS, CATEGORIES, classifier, make_table, two_classes
 
 
 @pytest.mark.quick_cases(every=4)
@@ -50,69 +28,6 @@ def test_curves_are_learned(delta, least):
     other, labels = two_classes(seed=1)
     scores = [classifier(delta=delta).fit(X, y).decision_function(other) for _ in range(3)]
     assert np.mean([roc_auc_score(labels, score) for score in scores]) > least
-
-
-def huberized(task, f, y):
-    """The loss whose slope is the clipped residual: of a margin m = (2 y - 1) f."""
-    margin = (2 * y - 1) * f
-    # Linear where the logistic loss would be steeper than the clip, from margin 0 downwards.
-    return np.where(margin > 0, np.logaddexp(0, -margin), np.log(2) - 0.5 * margin)
-
-
-def optimum(plan, design, asked, cells_of, y):
-    """The penalized optimum on the released blocks, by another solver."""
-    matrix = np.zeros((len(y), design.size))
-    for block, start in zip(design.blocks, design.offsets, strict=False):
-        cells = cells_of[block.term] if block.term >= 0 else np.zeros(len(y), dtype=int)
-        matrix[:, start : start + block.size] = block.matrix[cells]
-    strength = max(plan._problem(design).l2_reg_strength, asked)
-    tied = strength if plan.guarantee.delta == 0.0 else 0.0
-
-    def loss(w):
-        f = matrix @ w
-        residual = np.clip(expit(f) - y, -0.5, 0.5)
-        bent = strength * w + tied * design.roughness_gradient(w[:, np.newaxis])[:, 0]
-        value = huberized(plan.task, f, y).sum() + 0.5 * bent @ w
-        return value, matrix.T @ residual + bent
-
-    found = minimize(
-        loss,
-        np.zeros(design.size),
-        jac=True,
-        method="L-BFGS-B",
-        tol=1e-15,
-        options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-16, "gtol": 1e-9},
-    )
-    return matrix @ found.x
-
-
-@pytest.mark.quick_cases(every=2)
-@pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_without_noise_it_is_the_penalized_optimum(monkeypatch, delta):
-    X, y = two_classes(1500)
-    seen, make = {"asked": []}, AdditiveFit._descent
-
-    def kept(self, cells, design, *rest, **shares):
-        seen.update(plan=self, design=design)
-        return make(self, cells, design, *rest, **shares)
-
-    evident = AdditiveFit._evidence_penalty
-
-    def asked(self, *terms):
-        seen["asked"].append(evident(self, *terms))
-        return seen["asked"][-1]
-
-    monkeypatch.setattr(AdditiveFit, "_descent", kept)
-    monkeypatch.setattr(AdditiveFit, "_evidence_penalty", asked)
-    model = classifier(1e10, delta=delta, interactions=0).fit(X, y)
-    plan, design = seen["plan"], seen["design"]
-    table, _ = read_kinds(model, X, reset=False)
-    cells = cell_reader(model.shape_functions_)(table, slice(0, 1500))
-    # The steps ask first; the check of the weights asks again at its end.
-    asked_by_steps = seen["asked"][0] if seen["asked"] else 0.0
-    best = optimum(plan, design, asked_by_steps, cells, y)
-    gap = np.abs(model.decision_function(X) - best)
-    assert gap.max() < 1e-3 * max(1.0, np.abs(best).max())
 
 
 @pytest.mark.thorough
@@ -149,28 +64,6 @@ def test_a_small_table_is_not_taken_for_chance_where_noise_is_little(epsilon):
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.85
 
 
-def rare_class(seed, n=15_000):
-    """Rows of which one in a hundred is positive, by a straight line of two of three columns."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3)).clip(-4, 4)
-    score = X @ [1.5, 0.7, 0.0] + rng.normal(size=n)
-    return X, (score > np.quantile(score, 0.99)).astype(int)
-
-
-def test_a_rare_class_is_learned_from_all_cells_together(monkeypatch):
-    """The best order has .986. Means of four fits are .977, with cells alone .969 and less."""
-    (X, y), (other, labels) = rare_class(0), rare_class(1)
-
-    def mean_auc():
-        params = {"delta": 1e-6, "bounds": (-4, 4)}
-        fits = (DPAdditiveClassifier(1.0, **params, random_state=k).fit(X, y) for k in range(4))
-        return np.mean([roc_auc_score(labels, fit.decision_function(other)) for fit in fits])
-
-    with_trends = mean_auc()
-    monkeypatch.setattr(AdditiveFit, "has_trends", False)
-    assert with_trends > max(0.972, mean_auc() + 0.003)
-
-
 def test_columns_that_tell_nothing_are_not_believed():
     """Noise of 200 cells and the rows' own; all kept, R² is -.25."""
     rng = np.random.default_rng(0)
@@ -180,29 +73,6 @@ def test_columns_that_tell_nothing_are_not_believed():
     other, targets = rng.uniform(-1, 1, (3000, 20)), rng.beta(2, 5, 3000)
     # The mean of ten fits is -.020, with a spread of a fit of .013.
     assert np.mean([fit.score(other, targets) for fit in fits]) > -0.03
-
-
-def test_probabilities_undo_the_clip_of_two_classes():
-    p = np.linspace(0.02, 0.98, 25)
-    task = BinaryTask()
-    for each in p:
-        f = np.linspace(-20, 20, 400_001)
-        q = expit(f)
-        mean = (1 - each) * np.minimum(q, 0.5) - each * np.minimum(1 - q, 0.5)
-        root = f[np.abs(mean).argmin()]
-        assert task.probabilities(np.array([[root]]))[0, 1] == pytest.approx(each, abs=1e-4)
-
-
-def test_probabilities_undo_the_clip_of_several_classes():
-    task = MultinomialTask(weights=(1.0, 1.0, 1.0))
-    scores = np.random.default_rng(0).normal(0, 2, size=(50, 3))
-    p = task.probabilities(scores)
-    # At these probabilities the clipped residuals have the mean 0.
-    residuals = [task.residuals(scores, np.full(50, k)) for k in range(3)]
-    mean = sum(p[:, k : k + 1] * residuals[k] for k in range(3))
-    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
-    order = softmax(scores, axis=1).argsort(axis=1)
-    np.testing.assert_array_equal(p.argsort(axis=1), order)
 
 
 def test_probabilities_are_calibrated():
@@ -441,29 +311,6 @@ def test_odd_tables_never_fail_after_the_charge(epsilon, delta):
             model.set_params(interactions=2 if delta and X.shape[1] > 1 else 0)
             answers = model.fit(X, y).explain(X)
             assert np.isfinite(answers).all() and np.isfinite(model.feature_importances_).all()
-
-
-def test_what_is_published_follows_from_what_was_released(monkeypatch):
-    """With the same noisy values, other rows give the same model to the last bit."""
-    from skdp.mechanisms import GaussianMechanism
-    from tests._private import GaussianNoise
-
-    def constant(self, values, noise):
-        return np.cos(np.arange(float(values.size))).reshape(values.shape) * 50.0
-
-    def released(self, values, **source):
-        return constant(self, np.atleast_1d(values), None)
-
-    monkeypatch.setattr(GaussianNoise, "add", constant)
-    monkeypatch.setattr(GaussianMechanism, "release", released)
-    X, y = two_classes(200)
-    one, two = classifier().fit(X, y), classifier().fit(-X, 1 - y)
-    for a, b in zip(one.shape_functions_, two.shape_functions_, strict=True):
-        np.testing.assert_array_equal(a.values, b.values)
-        np.testing.assert_array_equal(a.counts, b.counts)
-        np.testing.assert_array_equal(a.edges[0], b.edges[0])
-    assert one.intercept_ == two.intercept_
-    assert one.privacy_.to_dict() == two.privacy_.to_dict()
 
 
 def test_all_steps_spend_all_also_where_labels_are_found(capsys):

@@ -1,22 +1,11 @@
 """The Poisson loss of additive models: multiplicative effects, the level, and its sensitivity."""
 
-import math
-from dataclasses import replace
-from functools import partial
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import d2_tweedie_score
 
 from skdp import DPAdditiveRegressor, PrivacyAccountant
-from skdp.noise import RandomSource
-from tests._guarantees import meet
-from tests._private import PoissonTask, beyond_noise, read_persons
-from tests.gam.test_interactions import state_of
-from tests.gam.test_plan import make_rows, odd_rows, plan_of, released_before_noise, targets_of
-
-TASK = PoissonTask(mean=0.3, clip=0.8)
 
 
 def make_counts(n, seed=0):
@@ -108,61 +97,3 @@ def test_it_is_refused_before_the_charge(params, message):
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert accountant.epsilon_spent == 0.0 and not hasattr(model, "privacy_")
-
-
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_brute_force_sensitivity_of_the_level(relation, monkeypatch):
-    """Rows and persons of all kinds, by the sum to which noise is added."""
-    plan = plan_of(TASK, meet(1.0, 1e-6, relation), n=41)
-    base, targets = make_rows(), targets_of(TASK, 40)
-
-    def total_of(rows, y, row_weights=None):
-        state = replace(state_of(plan, rows, y, row_weights), variance=0.1)
-        bin_values = state.design.bin_values(state.weights)
-        run = partial(plan._level_correction, state, bin_values, RandomSource(0))
-        return float(released_before_noise(monkeypatch, run)[0])
-
-    for k in (None, 7):
-        weights = None if k is None else np.ones(40)
-        values = [total_of(base, targets, weights)] if relation == "add_remove" else []
-        for row in odd_rows()[::5]:
-            rows = np.vstack([base, np.array([row] * (k or 1), dtype=object)])
-            for end in (-1.0, 1.0):
-                y = np.append(targets, [end] * (k or 1))
-                row_weights = None
-                if k is not None:
-                    ids = np.append(np.arange(40), np.full(k, 40))
-                    row_weights = read_persons(ids, len(rows)).row_weights
-                values.append(total_of(rows, y, row_weights))
-        claimed = plan.level_mechanism.sensitivity
-        moved = max(values) - min(values)
-        if relation == "add_remove":
-            moved = max(abs(value - values[0]) for value in values)
-        assert 0.99 * claimed < moved <= claimed * (1 + 2.0**-50)
-
-
-@pytest.mark.parametrize("clip", [1e-3, 0.3, 50.0])
-@pytest.mark.parametrize("offset, mean", [(1.0, 2.0**-12), (1.0, 1.9), (1e6, 1e6)])
-def test_residuals_are_finite_and_clipped_for_every_score(offset, mean, clip):
-    task = PoissonTask(offset=offset, mean=mean, clip=clip)
-    scores = np.array([-1e300, -50.0, 0.0, 50.0, 1e4, 1e300])[:, np.newaxis]
-    for target in (-1.0, 0.0, 1.0):
-        with np.errstate(all="raise", under="ignore"):
-            residuals = task.residuals(scores, np.full(6, target))
-        assert np.abs(residuals).max() <= clip
-        assert residuals[-1, 0] == clip
-        assert (np.diff(residuals[:, 0]) >= 0.0).all()
-
-
-def test_the_event_is_that_of_the_budget():
-    plan = plan_of(PoissonTask(), meet(1.0, 1e-6), n=1000)
-    assert math.fsum(plan.budget_fractions.values()) <= 1.0
-    names = [stage.name for stage in plan.stages]
-    assert names.index("mean residual of the model") == len(names) - 1
-    squares = sum(1.0 / stage.event.noise_multiplier**2 for stage in plan.stages)
-    assert squares <= (1.0 / plan.budget.multiplier) ** 2 * (1 + 1e-9)
-
-
-def test_the_part_beyond_noise():
-    assert beyond_noise(0.0, 1.0) == beyond_noise(0.5, 1.0) == 0.0
-    assert beyond_noise(-10.0, 1.0) == pytest.approx(-9.9)

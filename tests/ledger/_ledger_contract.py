@@ -35,7 +35,7 @@ import pytest
 
 from skdp import BudgetExceededError, DPStandardScaler, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
-from skdp.ledger import PlannedCharge, Reservation, chain_end, next_record, open_ledger
+from skdp.ledger import PlannedCharge, Reservation, _accountant, chain_end, next_record, open_ledger
 from skdp.ledger._registry import normalize_address
 from tests._processes import Child, read_first_byte
 
@@ -76,6 +76,11 @@ def in_time(check):
         at_once(functools.partial(check, *arguments))
 
     return checked
+
+
+def forget_handles():
+    """Forget the live handles of this process: the next ones know what another process knows."""
+    _accountant._live.clear()
 
 
 def created(address):

@@ -18,10 +18,10 @@ from skdp import (
     LedgerError,
     PrivacyAccountant,
 )
+from skdp.__main__ import main
 from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.ledger import PlannedCharge, Reservation, open_ledger
-from skdp.ledger._accountant import attach, ledger_reports
-from skdp.ledger._state import State
+from tests._calls import count_calls
 from tests.ledger._ledger_contract import race_users
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -259,9 +259,10 @@ def test_a_reservation_that_failed_leaves_nothing_that_can_be_spent(accountant, 
     accountant.close(reason="over")
     monkeypatch.delenv("SKDP_USER")
     assert [record.kind for record in open_ledger(accountant._address).records()][-1] == "close"
+    restore, (address, *_) = accountant.__reduce__()
     place = f"{whole.dataset} (reserved at {whole.charges[0].sequence})"
     with pytest.raises(LedgerError, match="no data set"):
-        attach(accountant._address, place).charge(PureDP(0.25))
+        restore(address, place, None).charge(PureDP(0.25))
     # By its name alone it is a data set like any other.
     PrivacyAccountant(0.5, 0.0, ledger=accountant._address, dataset=place).charge(PureDP(0.5))
 
@@ -348,9 +349,11 @@ def test_names_have_one_spelling(accountant):
         accountant.as_user(" ")
 
 
-def test_a_bad_environment_breaks_no_reading(accountant, monkeypatch):
+def test_a_bad_environment_breaks_no_reading(accountant, monkeypatch, capsys):
     monkeypatch.setenv("SKDP_USER", "line\nbreak")
-    assert [report.limit for report in ledger_reports(accountant._address)] == [(4.0, 1e-5)]
+    assert main(["ledger", "show", accountant._address, "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert [report[name]["limit"] for name in ("epsilon", "delta")] == [4.0, 1e-5]
     made, (address, dataset, part, *_) = accountant.__reduce__()
     assert made(address, dataset, part).charge(PureDP(0.25)).user == ""
     pickle.loads(pickle.dumps(accountant)).charge(PureDP(0.25))
@@ -415,14 +418,15 @@ def test_a_fit_on_a_closed_data_set_reads_nothing(accountant):
             estimator.fit(Unread(), y)
 
 
-def test_handles_know_what_others_of_the_data_set_have_read(accountant, monkeypatch):
+def test_handles_know_what_others_of_the_data_set_have_read(accountant):
     """The cost of a charge by a new handle does not grow with the ledger."""
-    for _ in range(8):
-        accountant.as_user("ann").charge(PureDP(0.125))
-    read = []
-    monkeypatch.setattr(State, "_with_record", lambda state, record: read.append(record) or state)
-    accountant.as_user("bob", purpose="trial").can_afford(PureDP(0.125))
-    assert read == []
+    n_calls = []
+    for user in ("bob", "cid", "dan", "eve"):
+        for _ in range(4):
+            accountant.as_user("ann").charge(PureDP(0.125))
+        handle = accountant.as_user(user, purpose="trial")
+        n_calls.append(count_calls(lambda handle=handle: handle.can_afford(PureDP(0.125))))
+    assert max(n_calls) == n_calls[0]
 
 
 def test_users_cut_a_partition_into_the_same_parts(accountant):

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from skdp import LedgerError
 from skdp.accounting import PureDP
-from skdp.exceptions import LedgerError
 from skdp.ledger import PrivacyAccountant, chain_end, open_ledger
 from tests._processes import Child, read_first_byte, read_to_end
 
@@ -148,8 +148,7 @@ def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
     assert accountant.epsilon_spent == 1.5
 
 
-def test_a_locked_ledger_is_refused(path, monkeypatch):
-    monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.05)
+def test_a_locked_ledger_is_refused(path, short_waits):
     accountant = charged(path)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -226,21 +225,6 @@ def test_a_copy_of_the_file_holds_every_charge(path):
     assert names == {
         f"{name}{end}" for name in ("budget.db", "copy.db") for end in ("", ".skdp-lock")
     }
-
-
-def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
-    accountant = charged(path)
-
-    def interrupted(*args):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("skdp.ledger._sql.insert_row", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            accountant.charge(PureDP(0.5))
-    assert len(accountant.charges) == 3
-    accountant.charge(PureDP(0.5))
-    accountant.verify()
 
 
 def test_no_connection_outlives_a_call(path, monkeypatch):

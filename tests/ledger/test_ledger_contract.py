@@ -14,10 +14,9 @@ from tests.ledger._postgres_server import running_server
 
 
 @pytest.fixture(autouse=True)
-def short_waits_for_what_never_comes(request, monkeypatch):
+def short_waits_for_what_never_comes(request):
     if "inside_a_charge" in request.node.name:
-        monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.2)
-        monkeypatch.setattr("skdp.ledger._postgres.LOCK_TIMEOUT_SECONDS", 0.2)
+        request.getfixturevalue("short_waits")
 
 
 BY_NAME = pytest.mark.parametrize("check", LEDGER_CHECKS, ids=lambda check: check.__name__)

@@ -10,9 +10,10 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import DPStandardScaler, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
-from skdp.ledger import PlannedCharge, Reservation, _accountant
+from skdp.ledger import PlannedCharge, Reservation
 from skdp.pipeline import split_budget
 from tests._memory_ledger import MemoryLedger
+from tests.ledger._ledger_contract import forget_handles
 from tests.ledger._postgres_server import running_server
 
 X = np.linspace(0.0, 1.0, 30)[:, None]
@@ -83,7 +84,7 @@ def opened(place, charges=1):
 def forgotten(accountant):
     """Return the pickle of a handle that this process has forgotten, as another one loads it."""
     pickled = pickle.dumps(accountant)
-    _accountant._live.clear()
+    forget_handles()
     return pickled
 
 
@@ -162,7 +163,7 @@ def test_a_missing_ledger_is_not_an_empty_one(place):
 def test_a_live_handle_refuses_another_ledger_at_its_address(place):
     live = opened(place)
     place.remove()
-    _accountant._live.clear()
+    forget_handles()
     opened(place)
     check_refused(live, "replaced or cut", "is not the ledger of this accountant")
 

@@ -344,3 +344,18 @@ def test_a_ledger_with_a_log_beside_it_is_refused(path):
         connection.execute("PRAGMA journal_mode=WAL")
     with pytest.raises(LedgerError, match="journal_mode"):
         accountant.charge(PureDP(0.5))
+
+
+def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
+    accountant = charged(path, times=3)
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("skdp.ledger._sql.insert_row", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            accountant.charge(PureDP(0.5))
+    assert len(accountant.charges) == 3
+    accountant.charge(PureDP(0.5))
+    accountant.verify()

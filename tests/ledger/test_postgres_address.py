@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
-from skdp.ledger import _accountant
-from skdp.ledger._postgres import _KEYWORDS, PostgreSQLLedger
+from skdp.__main__ import main
+from skdp.ledger import open_ledger
 
+# Parameters of libpq, none of which holds a secret.
+HARMLESS_WORDS = {
+    *("user", "host", "hostaddr", "port", "dbname", "service", "application_name"),
+    *("connect_timeout", "target_session_attrs", "sslmode", "sslrootcert", "sslcert", "sslkey"),
+    *("sslcrl", "channel_binding", "gssencmode"),
+}
 SECRETS = [
     "postgresql://u:s3cret@h/db",
     "postgresql://u:s3c#ret@h/db",
@@ -73,13 +79,9 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("address", SECRETS)
-def test_an_address_that_may_hold_a_secret_is_refused_and_not_repeated(address, caplog):
+def test_an_address_that_may_hold_a_secret_is_refused_and_not_repeated(address, caplog, capsys):
     caplog.set_level(0)
-    for use in (
-        lambda: PrivacyAccountant(1.0, 0.0, ledger=address),
-        lambda: _accountant.attach(address, "default"),
-        lambda: PostgreSQLLedger(address),
-    ):
+    for use in (lambda: PrivacyAccountant(1.0, 0.0, ledger=address), lambda: open_ledger(address)):
         with pytest.raises((ValueError, LedgerError)) as refusal:
             use()
         error = refusal.value
@@ -87,11 +89,20 @@ def test_an_address_that_may_hold_a_secret_is_refused_and_not_repeated(address, 
         assert error.__context__ is None
         told = "".join(traceback.format_exception_only(error)) + repr(vars(error)) + caplog.text
         assert "s3c" not in told + repr(pickle.dumps(error))
+    with suppress(SystemExit):
+        assert main(["ledger", "show", address]) == 1
+    assert "s3c" not in "".join(capsys.readouterr()) + caplog.text
+
+
+def unopened(address):
+    """Return the handle that an unpickled model has, which has not opened its ledger."""
+    restore, _ = PrivacyAccountant(1.0, 0.0).__reduce__()
+    return restore(address, "default", None)
 
 
 @pytest.mark.parametrize("address", HARMLESS)
 def test_an_address_without_secrets_is_kept(address):
-    handle = _accountant.attach(address, "default")
+    handle = unopened(address)
     assert address.encode() in pickle.dumps(handle)
     assert pickle.loads(pickle.dumps(handle)) is handle
     assert "@" not in repr(handle)
@@ -105,11 +116,11 @@ def test_of_what_is_kept_libpq_reads_nothing_but_harmless_words():
     for _ in range(20_000):
         address = "postgresql://" + "".join(random.choice(words, random.integers(9)))
         with suppress(ValueError):
-            kept.append(PostgreSQLLedger(address).address)
+            kept.append(open_ledger(address).address)
     for address in (*kept, *HARMLESS):
         with suppress(psycopg.ProgrammingError):
             found = psycopg.conninfo.conninfo_to_dict(address)
-            assert found.keys() <= {*_KEYWORDS.split(), "port"}, address
+            assert found.keys() <= HARMLESS_WORDS, address
     assert len(kept) > 1000
 
 
@@ -121,7 +132,7 @@ def test_without_the_driver_addresses_are_checked_and_no_ledger_is_used(monkeypa
         PrivacyAccountant(1.0, 0.0, ledger="postgresql://u:s3cret@h/db")
     assert "s3c" not in str(refusal.value)
     # A fitted model loads and predicts where the driver is not; its ledger cannot be used.
-    data = pickle.dumps(_accountant.attach("postgresql://u@h/db", "default"))
+    data = pickle.dumps(unopened("postgresql://u@h/db"))
     with pytest.raises(LedgerError, match="needs psycopg"):
         assert pickle.loads(data).epsilon_spent
 

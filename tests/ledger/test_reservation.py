@@ -1,3 +1,5 @@
+"""TODO doc."""
+
 import contextlib
 import itertools
 import math
@@ -5,19 +7,24 @@ import multiprocessing
 import os
 import pickle
 import random
+import re
 import threading
 import time
 from copy import deepcopy
 
+import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
+import skdp
 from skdp import DPStandardScaler, PrivacyAccountant
 from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, PureDP
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger import Allowance, PlannedCharge, Reservation, chain_end, plan_event
 from skdp.ledger._reservation import ReservedStep, covering_event
 from skdp.ledger._state import PlanRuns
+from tests._private import describe_part, privacy_line
 from tests._processes import Child, read_first_byte, read_to_end
 
 PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75), 0.75))
@@ -376,3 +383,56 @@ def test_a_killed_fit_loses_no_release(tmp_path):
     # Each child may have died between a record and its word of it, in a round of its own.
     assert reservation.rounds <= max(released) + 12
     assert accountant.epsilon_spent == 3 * reservation.rounds
+
+
+@pytest.mark.parametrize("by_index", [True, False])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(("unit", "max_rows"), [("row", 1), ("person", 1), ("group", 2)])
+@pytest.mark.parametrize("n_parts", [2, 3, 5])
+def test_what_a_part_says_is_what_the_ledger_adds(n_parts, unit, max_rows, relation, by_index):
+    accountant = PrivacyAccountant(99.0, 0.0, unit=unit, max_rows=max_rows, relation=relation)
+    parts = accountant.disjoint("clinic", n_parts, by_index=by_index)
+    for part in parts:
+        part.charge(PureDP(1.0), epsilon=1.0, delta=0.0)
+    text = describe_part(parts[0].part, accountant.config)
+    one = parts[0].charges[0].epsilon
+    n_added = round(accountant.epsilon_spent / one)
+    if "all parts add up" in text:
+        assert n_added == n_parts
+    elif "most expensive part" in text and " parts add up" not in text:
+        assert n_added == 1
+    else:
+        (number,) = re.findall("costs of the ([0-9]+) most expensive parts", text)
+        assert n_added == int(number) < n_parts
+    assert "do not add up" not in text
+
+
+# Lines of costs.
+
+
+N_ROWS = 60
+
+
+X = np.random.default_rng(0).uniform(size=(N_ROWS, 3))
+
+
+Y = np.arange(N_ROWS) % 2
+
+
+def accountant_of(dataset, **config):
+    return PrivacyAccountant(1e3, 0.5, dataset=dataset, **config)
+
+
+@pytest.mark.parametrize("unit", ["row", "person", "group"])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_costs_of_other_relations_and_units_are_not_added_in_one_line(relation, unit):
+    config = {"max_rows": 2} if unit == "group" else {}
+    other = accountant_of("b", relation=relation, unit=unit, **config)
+    groups = {"groups": Y} if unit == "person" else {}
+    first = skdp.DPStandardScaler(0.5, bounds=(0, 1), accountant=accountant_of("a")).fit(X)
+    second = skdp.DPStandardScaler(0.25, bounds=(0, 1), accountant=other).fit(X, **groups)
+    line = privacy_line(make_pipeline(first, second))
+    is_same = (relation, unit) == ("add_remove", "row")
+    assert ("epsilon = 0.75" in line) is is_same
+    assert ("epsilon = 0.5, delta = 0 per row under add_remove" in line) is not is_same
+    assert (f"under {relation} (costs under other relations" in line) is not is_same

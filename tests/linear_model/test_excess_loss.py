@@ -16,8 +16,6 @@ from skdp import (
     DPSGDRegressor,
     PrivacyAccountant,
 )
-from skdp.base import TableShape, guarantee_of
-from skdp.linear_model import _whitening
 
 N, D, EPSILON = 1000, 4, 0.2
 
@@ -83,32 +81,6 @@ def test_fits_lose_what_is_expected_within_a_factor(model, targets, loss, best, 
     fits = [loss(model.set_params(random_state=seed).fit(X, y), y) for seed in range(3)]
     measured = np.mean(fits) - loss(best.fit(X, y), y)
     assert 1e-3 < measured / model.expected_excess_loss(N, D) < 1.5
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize(
-    ("model", "names"),
-    [
-        (DPRidge(target_bounds=(0, 30)), ("sufficient_statistics", "gradient")),
-        (DPLinearRegression(target_bounds=(-1, 1)), ("sufficient_statistics", "gradient")),
-        (DPPoissonRegressor(target_bounds=(0, 10)), ("output", "gradient")),
-    ],
-)
-def test_auto_is_the_mechanism_of_which_less_loss_is_stated(
-    model, names, epsilon, delta, monkeypatch
-):
-    # Statistics are compared with gradients of rows that are not whitened.
-    monkeypatch.setattr(_whitening, "MAX_NOISE", 0.0)
-
-    def of(mechanism):
-        return model.set_params(epsilon=epsilon, delta=delta, mechanism=mechanism)
-
-    least, name = min((of(name).expected_excess_loss(3000, 6), name) for name in names)
-    assert of("auto").expected_excess_loss(3000, 6) == least
-    shape, guarantee = TableShape(n_rows=3000, n_columns=6), guarantee_of(model)
-    chosen = of("auto").plan_fit(shape, guarantee).mechanism.weights
-    assert type(chosen) is type(of(name).plan_fit(shape, guarantee).mechanism.weights)
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=str)

@@ -10,7 +10,7 @@ from skdp.base import TableShape
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
-from tests._private import read_persons
+from tests._persons import persons_of
 
 N, D = 400, 6
 MAKERS = {
@@ -70,8 +70,8 @@ def test_a_person_moves_it_by_what_a_row_does(sums):
     ids = np.minimum(np.arange(N), N - 20)
     X[N - 20 :] = np.eye(D)[0]
     center.run(X[: N - 20], 1.0, RandomSource(0))
-    center.run(X, 1.0, RandomSource(0), read_persons(ids, N))
-    center.run(X, 1.0, RandomSource(0), read_persons(np.arange(N), N))
+    center.run(X, 1.0, RandomSource(0), persons_of(ids))
+    center.run(X, 1.0, RandomSource(0), persons_of(np.arange(N)))
     without, shared, counted = sums
     sensitivity = center.mechanism.sensitivity
     assert np.linalg.norm(shared - without) <= sensitivity < np.linalg.norm(counted - without)

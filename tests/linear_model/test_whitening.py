@@ -20,7 +20,7 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.accounting import Gaussian, get_epsilon
-from skdp.base import TableShape
+from skdp.base import TableShape, guarantee_of
 from skdp.linear_model import _whitening
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
@@ -382,3 +382,32 @@ def test_a_strong_penalty_on_long_rows_gives_finite_weights(make, is_whitened, s
     assert ("the second moment" in str(model.privacy_)) == is_whitened
     assert np.abs(model.coef_).max() < 1e-20
     assert np.isfinite(model.intercept_).all()
+
+
+# The mechanism of which less loss is stated.
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (DPRidge(target_bounds=(0, 30)), ("sufficient_statistics", "gradient")),
+        (DPLinearRegression(target_bounds=(-1, 1)), ("sufficient_statistics", "gradient")),
+        (DPPoissonRegressor(target_bounds=(0, 10)), ("output", "gradient")),
+    ],
+)
+def test_auto_is_the_mechanism_of_which_less_loss_is_stated(
+    model, names, epsilon, delta, monkeypatch
+):
+    # Statistics are compared with gradients of rows that are not whitened.
+    monkeypatch.setattr(_whitening, "MAX_NOISE", 0.0)
+
+    def of(mechanism):
+        return model.set_params(epsilon=epsilon, delta=delta, mechanism=mechanism)
+
+    least, name = min((of(name).expected_excess_loss(3000, 6), name) for name in names)
+    assert of("auto").expected_excess_loss(3000, 6) == least
+    shape, guarantee = TableShape(n_rows=3000, n_columns=6), guarantee_of(model)
+    chosen = of("auto").plan_fit(shape, guarantee).mechanism.weights
+    assert type(chosen) is type(of(name).plan_fit(shape, guarantee).mechanism.weights)

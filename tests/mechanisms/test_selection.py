@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skdp import accounting
+from skdp import accounting, noise
 from skdp.exceptions import SeededNoiseWarning
 from skdp.mechanisms import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
 from skdp.noise import RandomSource
@@ -154,16 +154,12 @@ def test_many_candidates():
 
 def test_decisions_inside_the_guard_band_are_exact(monkeypatch):
     """With a band as wide as all numbers, every decision is made in integers: the same choice."""
-    from skdp.mechanisms import _selection
-    from skdp.noise import bernoulli_exp
-
+    bernoulli_exp = noise.bernoulli_exp
     plain = [
         ExponentialMechanism(1.0, 1.0).release(SCORES, random_state=source(i)) for i in range(9)
     ]
     monkeypatch.setattr(
-        _selection.samplers,
-        "bernoulli_exp",
-        lambda x, exact, stream: bernoulli_exp(x, exact, stream, exact=True),
+        noise, "bernoulli_exp", lambda x, exact, stream: bernoulli_exp(x, exact, stream, exact=True)
     )
     again = [
         ExponentialMechanism(1.0, 1.0).release(SCORES, random_state=source(i)) for i in range(9)

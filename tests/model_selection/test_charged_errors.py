@@ -35,10 +35,7 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.accounting import Guarantee
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
-from skdp.model_selection._candidates import CandidateFit, Rows
-from skdp.model_selection._runs import _dry_run_candidate
 from skdp.pipeline import plan_pipeline, split_budget
 from tests._estimators import BOUNDED_TRANSFORMERS
 
@@ -201,8 +198,22 @@ def test_targets_that_an_encoder_refuses_cost_nothing():
     assert spent(by_folds, pipe, words(), table()[0][:, 0]) == 0.0
 
 
+class Charged(Exception):
+    """A fit has come to its charge."""
+
+
 def dry_run(pipe, X, y):
-    _dry_run_candidate(CandidateFit(plan_pipeline(pipe), Guarantee(**BUDGET)), Rows(X, y), N)
+    """Run a search up to its charge, which follows the rehearsal of its fits."""
+
+    def charge(*args, **kwargs):
+        raise Charged
+
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    search = DPGridSearchCV(pipe, {}, strategy="cv", cv=3, accountant=accountant, **BUDGET)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PrivacyAccountant, "charge", charge)
+        with pytest.raises(Charged):
+            search.fit(X, y)
 
 
 WORDS = [["a", "b"]] * 3

@@ -35,18 +35,7 @@ from skdp import (
     dp_cross_validate,
     dp_evaluate,
 )
-from skdp.accounting import DiscreteLaplace, Guarantee, Neighbors, get_epsilon
 from skdp.model_selection import bounded_score, dp_cross_val_score, make_dp_scorer
-from skdp.model_selection._evaluation_task import (
-    BINARY_METRICS,
-    REGRESSION_METRICS,
-    BinaryTask,
-    ClassesTask,
-    NumbersTask,
-)
-from skdp.model_selection._plans import plan_runs
-from skdp.model_selection._pooled import PooledStatistics
-from skdp.model_selection._scores import LOSS_NAMES, UNBOUNDED
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skdp.SeededNoiseWarning", "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -446,50 +435,6 @@ def test_cross_validation_with_delta_zero_and_without_noise(table):
     assert report["accuracy"] == pytest.approx(report.fold_scores_["accuracy"].mean(), abs=1e-2)
 
 
-def pooled(kind, relation, delta):
-    guarantee = Guarantee(epsilon=1.0, delta=delta, neighbors=Neighbors(relation=relation))
-    if kind == "binary":
-        task = BinaryTask(classes=np.array([0, 1]), metrics=("accuracy",), method="predict_proba")
-    elif kind == "classes":
-        task = ClassesTask(
-            classes=np.arange(3), metrics=("accuracy", "roc_auc_ovr"), has_probabilities=True
-        )
-    else:
-        task = NumbersTask(target_bounds=(0.0, 1.0), metrics=("r2",))
-    return PooledStatistics(task, guarantee, (6, 6, 6))
-
-
-def draw_rows(kind, rng, n=6):
-    if kind == "binary":
-        return rng.integers(0, 2, n), rng.choice([0.0, 0.3, 0.7, 1.0], n)
-    if kind == "classes":
-        return rng.integers(0, 3, n), rng.integers(0, 3, n), rng.dirichlet([0.3] * 3, n)
-    return rng.choice([0.0, 0.5, 1.0], n), rng.choice([0.0, 1.0], n)
-
-
-@pytest.mark.quick_cases(cover="values")
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("kind", ["binary", "classes", "numbers"])
-def test_sensitivity_of_pooled_folds_by_brute_force(kind, relation, delta):
-    score = pooled(kind, relation, delta)
-    rng = np.random.default_rng(0)
-    largest = np.zeros(2)
-    for _ in range(100):
-        folds = [draw_rows(kind, rng) for _ in range(3)]
-        before = score.vector([score.statistics.statistics(rows) for rows in folds])
-        changed = [value[1:] for value in folds[0]]
-        if relation == "replace_one":
-            new = draw_rows(kind, rng, 1)
-            changed = [np.concatenate([a, b]) for a, b in zip(new, changed, strict=True)]
-        folds[0] = changed
-        after = score.vector([score.statistics.statistics(rows) for rows in folds])
-        change = before - after
-        largest = np.maximum(largest, [np.abs(change).sum(), np.sqrt((change**2).sum())])
-    assert (largest <= score.sensitivities).all()
-    assert (largest >= 0.6 * np.array(score.sensitivities)).all()
-
-
 # Scores of searches whose denominators are not declared
 
 
@@ -516,25 +461,6 @@ def test_a_search_releases_the_class_counts_once(scoring, strategy, table):
     assert search.best_score_ == pytest.approx(search.score(X, y), abs=0.25)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_every_record_path_pays_for_the_denominators(delta, table, monkeypatch):
-    plans = []
-
-    def plan_and_store(*args):
-        plans.append(plan_runs(*args))
-        return plans[-1]
-
-    monkeypatch.setattr("skdp.model_selection._fold_release.plan_runs", plan_and_store)
-    model = DPLogisticRegression(mechanism="output")
-    dp_cross_val_score(model, *table, scoring="roc_auc", epsilon=4.0, delta=delta, cv=3)
-    (plan,) = plans
-    assert isinstance(plan.denominators.event, DiscreteLaplace)
-    assert plan.denominators.event.scale == pytest.approx(1.0 / (0.05 * 4.0))
-    for path in plan.record_paths:
-        assert repr(plan.denominators.event) in repr(path)
-        assert get_epsilon(path, delta) <= 4.0
-
-
 def test_metrics_of_unbounded_sensitivity_are_refused_in_a_search(table, model):
     X, y = table
     accountant = PrivacyAccountant(4.0, 1e-6)
@@ -549,20 +475,6 @@ def test_metrics_of_unbounded_sensitivity_are_refused_in_a_search(table, model):
     for name, value in expected.items():
         scorer = make_dp_scorer(name, epsilon=1.0, accountant=accountant)
         assert scorer(model, X, y) == pytest.approx(value, abs=0.05)
-
-
-@pytest.mark.thorough
-def test_scoring_accepts_every_metric_of_dp_evaluate_or_names_the_remedy(table):
-    """Losses are negated; regressions take the target bounds of the model."""
-    X, y = table
-    classifiers = (DPLogisticRegression(), BINARY_METRICS, y)
-    regressor = DPRidge(target_bounds=(0.0, 1.0), data_norm=5.0)
-    for model, names, target in (classifiers, (regressor, REGRESSION_METRICS, y.astype(float))):
-        for name in names:
-            if name in UNBOUNDED:
-                continue
-            scores = dp_cross_val_score(model, X, target, scoring=name, epsilon=1e4, cv=2)
-            assert (scores.mean_ < 0.0) == (name in LOSS_NAMES)
 
 
 def test_undeclared_denominators_have_no_sensitivity():

@@ -1,7 +1,7 @@
 """Folds, scores and searches where the unit is a person."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
 from skdp.model_selection import (
+    BoundedScore,
     DPGridSearchCV,
     PersonKFold,
     bounded_score,
@@ -27,10 +28,8 @@ from skdp.model_selection import (
     make_dp_scorer,
     person_train_test_split,
 )
-from skdp.model_selection._scores import BoundedScore
-from skdp.model_selection._splits import hold_out, make_disjoint_subsets, take_fraction
 from skdp.pipeline import split_budget
-from tests._private import read_persons
+from tests._persons import persons_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -135,25 +134,6 @@ def test_impossible_folds_are_refused(params):
         list(PersonKFold(**params).split(np.zeros(3), groups=[0, 1, 2]))
 
 
-def test_parts_of_a_search_hang_on_ids_alone():
-    ids = np.array([f"person {i}" for i in range(300)])
-    rest = np.flatnonzero(np.arange(300) != 17)
-    ways = {
-        "hold-out": lambda ids: hold_out(len(ids), ids).train,
-        "parts": lambda ids: make_disjoint_subsets(np.arange(len(ids)), 4, ids),
-        "shares": lambda ids: [take_fraction(np.arange(len(ids)), s, ids) for s in (0.2, 0.6, 1.0)],
-    }
-    for make in ways.values():
-        whole, without = make(ids), make(ids[rest])
-        for one, other in zip(whole, without, strict=True):
-            assert set(ids[one]) - {ids[17]} == set(ids[rest][other])
-    smaller, larger, all_of_them = ways["shares"](ids)
-    assert set(smaller) < set(larger) < set(all_of_them) and len(all_of_them) == 300
-    assert sorted(np.concatenate(ways["parts"](ids))) == list(range(300))
-    with pytest.raises(ValueError, match="too few persons"):
-        make_disjoint_subsets(np.arange(3), 50, ids)
-
-
 class Voter(ClassifierMixin, BaseEstimator):
     """Answers with the first column, or its complement, for the second class."""
 
@@ -199,10 +179,9 @@ def scores_of(name, n_rows, row_weights=None):
             rows = np.insert(x, place, np.repeat(kind[0], n_rows))
             labels = np.insert(y, place, np.repeat(kind[1], n_rows))
             groups = np.insert(ids, place, np.full(n_rows, 9))
-            persons = read_persons(groups, len(groups))
-            vars(persons)["n_persons"] = 10
+            persons = replace(persons_of(groups), n_persons=10)
             if row_weights is not None:
-                vars(persons)["row_weights"] = np.full(len(groups), row_weights)
+                persons = replace(persons, row_weights=np.full(len(groups), row_weights))
             found.append(score.value(model, rows[:, None], labels, persons))
     return np.array(found)
 
@@ -225,7 +204,7 @@ def test_a_person_moves_a_score_by_what_a_row_does(name):
 def test_with_one_row_a_person_a_score_is_that_of_rows(name):
     score, model = SCORES[name]
     x, y = np.random.default_rng(1).uniform(size=(50, 1)), np.arange(50) % 2
-    assert score.value(model, x, y) == score.value(model, x, y, read_persons(np.arange(50), 50))
+    assert score.value(model, x, y) == score.value(model, x, y, persons_of(np.arange(50)))
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 500])
@@ -234,7 +213,7 @@ def test_an_area_has_so_many_shares_of_a_class_alone(n_rows):
     score, model = SCORES["AUC"]
     groups = np.append(np.repeat(np.arange(9), 2), np.full(n_rows, 9))
     y = (groups == 9).astype(int)
-    value = score.value(model, y[:, None].astype(float), y, read_persons(groups, len(y)))
+    value = score.value(model, y[:, None].astype(float), y, persons_of(groups))
     assert 0.99 * score.sensitivity(10) < value <= score.sensitivity(10) == 0.2 + 2.0**-50
 
 

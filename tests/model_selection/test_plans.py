@@ -1,34 +1,62 @@
-"""What plans cost, beside an independent composition, and the law and utility of the choice."""
+"""Plans of searches: their splits, runs and releases, and what each row pays for."""
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.common import DifferentialPrivacyParameters
 from dp_accounting.rdp import RdpAccountant
 from scipy.stats import chi2
-from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
 
 from skdp import DPLogisticRegression, DPSGDClassifier
 from skdp.accounting import (
     ApproximateDP,
     Gaussian,
     Guarantee,
+    Neighbors,
     PoissonSampled,
     PureDP,
     RandomStopping,
     get_epsilon,
 )
+from skdp.base import DEFAULT_CONFIG
 from skdp.mechanisms import ExponentialMechanism as ExponentialChoice
+from skdp.model_selection import _runs as runs
 from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SearchTask, plan_runs
 from skdp.model_selection._pricing import dominating_event, fitting_scale
-from skdp.model_selection._splits import Layout, make_splits
+from skdp.model_selection._splits import (
+    Layout,
+    Splits,
+    check_cv,
+    hold_out,
+    make_disjoint_subsets,
+    make_splits,
+    take_fraction,
+)
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
-from tests._private import leaves
+from skdp.noise import RandomSource
+from tests._attacks import epsilon_lower_bound
+from tests._private import FitProgress, leaves, read_numeric_target, read_target
+from tests.model_selection._scored import SCORES, Oracle, make_rows
 from tests.model_selection.toys import NoisyVote
 
 N, DELTA = 100, 1e-5
@@ -308,3 +336,322 @@ def test_auto_takes_what_the_accountant_can_price(m):
     assert best("rdp") in ("cv", "random_stopping")
     assert best("zcdp") in ("disjoint", "holdout", "cv")
     assert best("gdp", delta=0.0) == best("basic", delta=0.0)
+
+
+# Splits depend on row numbers and a public seed alone.
+
+
+@pytest.mark.parametrize(
+    ("cv", "fits"),
+    [
+        (None, 5),
+        (3, 3),
+        (KFold(4), 4),
+        (RepeatedKFold(n_splits=2, n_repeats=3, random_state=0), 6),
+        (ShuffleSplit(2, random_state=0), 2),
+        (LeaveOneOut(), 20),
+        (TimeSeriesSplit(3), 3),
+        (PredefinedSplit([0, 1] * 10), 2),
+        ([(range(10), range(10, 20)), (np.arange(20) > 4, np.arange(20) <= 4)], 2),
+    ],
+)
+def test_allowed_splits(cv, fits):
+    splits = make_splits(cv, 20)
+    assert len(splits.train) == len(splits.test) == fits
+    for train, test in zip(splits.train, splits.test, strict=True):
+        assert not set(train) & set(test)
+
+
+def test_an_int_is_shuffled_by_a_public_seed():
+    cv = check_cv(5)
+    assert type(cv) is KFold and cv.shuffle and cv.random_state == 0
+    one, two = (make_splits(5, 30) for _ in range(2))
+    np.testing.assert_array_equal(one.test[0], two.test[0])
+
+
+class LabelledFolds(KFold):
+    """Could look at anything."""
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        GroupKFold(3),
+        StratifiedKFold(3),
+        StratifiedShuffleSplit(3),
+        LabelledFolds(3),
+        "kfold",
+        1,
+        True,
+        0.5,
+        [],
+        [([0, 1], [1, 2])],
+        [([0, 0], [1, 2])],
+        [([0, 1], [20])],
+        [([0, 1], [])],
+        [([0.5], [1])],
+        [([0], [1], [2])],
+        PredefinedSplit([0, 1]),
+    ],
+)
+def test_other_splits_are_refused(cv):
+    with pytest.raises(ValueError):
+        make_splits(cv, 20)
+
+
+def test_each_row_is_in_all_folds_but_its_own():
+    ways = make_splits(5, 23).memberships
+    assert len(ways) == 5
+    assert all(len(train) == 4 and len(test) == 1 for train, test in ways)
+
+
+def test_parts_are_disjoint_and_of_one_size():
+    parts = make_disjoint_subsets(np.arange(5, 28), 4)
+    assert {len(part) for part in parts} == {5}
+    assert len(set(np.concatenate(parts))) == 20
+    with pytest.raises(ValueError, match="disjoint"):
+        make_disjoint_subsets(np.arange(3), 4)
+
+
+def test_a_quarter_is_held_out():
+    splits = hold_out(100)
+    assert (splits.train_sizes, splits.test_sizes) == ((75,), (25,))
+    assert hold_out(2).test_sizes == (1,)
+    with pytest.raises(ValueError):
+        hold_out(1)
+
+
+def layout_of(cv, n_samples=40, m=2):
+    splits = make_splits(cv, n_samples)
+    return Layout(splits, (tuple(range(len(splits.train))),) * m)
+
+
+def apart(m):
+    rows = np.arange(4 * m)
+    parts = make_disjoint_subsets(rows, m)
+    test = np.arange(4 * m, 4 * m + 10)
+    return Layout(Splits(tuple(parts), (test,) * m, 4 * m + 10), tuple((i,) for i in range(m)))
+
+
+@pytest.mark.parametrize("m", [3, 50])
+def test_each_candidate_with_rows_of_its_own_has_a_pattern(m):
+    patterns = apart(m).patterns()
+    assert len(patterns) == m + 1
+    assert {runs for runs, scored in patterns if not scored} == {((i, i),) for i in range(m)}
+    assert ((), True) in patterns
+
+
+@pytest.mark.parametrize("cv", [KFold(4), LeaveOneOut()])
+def test_rows_that_pay_the_same_are_one_pattern(cv):
+    layout = layout_of(cv)
+    ((runs, scored),) = layout.patterns()
+    assert scored and len(runs) == 2 * (len(layout.splits.train) - 1)
+
+
+@pytest.mark.parametrize(
+    "cv", [KFold(4), LeaveOneOut(), TimeSeriesSplit(4), ShuffleSplit(40, random_state=0)]
+)
+def test_some_pattern_covers_every_row(cv):
+    layout = layout_of(cv, m=1)
+    sizes = layout.splits.train_sizes
+    patterns = [(sorted(sizes[s] for _, s in runs), scored) for runs, scored in layout.patterns()]
+    for train, test in layout.splits.memberships:
+        needed = sorted(sizes[s] for s in train)
+        assert any(
+            scored >= bool(test) and all(needed.count(n) <= had.count(n) for n in needed)
+            for had, scored in patterns
+        )
+
+
+# Is a record in the table? From the choice, the noisy scores and the coefficients together.
+
+
+N_ROWS, TOTAL = 24, 1.0
+
+
+def outputs(made, y, n_runs):
+    """Return what searches publish, and functions of it, a row each."""
+    rows = []
+    X = np.zeros((N_ROWS, 1))
+    for _ in range(n_runs):
+        terms = replace(DEFAULT_CONFIG, relation=made.task.guarantee.relation)
+        run = runs.SearchRun(made, Rows(X, y, terms=terms), None, RandomSource())
+        outcome = runs.run_search(run, FitProgress(None))
+        scores = np.nan_to_num(outcome.scores, nan=-1.0)
+        coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2
+        rows.append([outcome.best, *scores, off, coef, *scores * np.sign(coef)])
+    return np.array(rows)
+
+
+def certified(first, second, confidence=1.0 - 1e-6):
+    """The epsilon that a learned linear test certifies on the half that it did not see."""
+    half = len(first) // 2
+    scale = np.vstack([first, second]).std(axis=0) + 1e-12
+    center = np.vstack([first, second]).mean(axis=0)
+    first, second = (first - center) / scale, (second - center) / scale
+    labels = np.repeat([1, 0], half)
+    test = LogisticRegression().fit(np.vstack([first[:half], second[:half]]), labels)
+    seen = [test.decision_function(part[:half]) for part in (first, second)]
+    new = [test.decision_function(part[half:]) for part in (first, second)]
+    best, chosen = -1.0, None
+    for threshold in np.quantile(np.concatenate(seen), np.linspace(0.02, 0.98, 33)):
+        for sign in (1, -1):
+            counts = [int(np.sum(sign * s > sign * threshold)) for s in seen[::sign]]
+            bound = epsilon_lower_bound(counts[0], half, counts[1], half)
+            if bound > best:
+                best, chosen = bound, (threshold, sign)
+    threshold, sign = chosen
+    counts = [int(np.sum(sign * s > sign * threshold)) for s in new[::sign]]
+    size = len(first) - half
+    return epsilon_lower_bound(counts[0], size, counts[1], size, confidence=confidence)
+
+
+def neighbors(made, role):
+    """Return two label vectors that differ in one record, trained on or scored."""
+    splits = made.layout.splits
+    row = (splits.train[0] if role == "train" else splits.test[0])[0]
+    y = np.arange(N_ROWS) % 2
+    one, two = y.copy(), y.copy()
+    one[row], two[row] = 0, 1
+    return one, two
+
+
+def audit(strategy, role, n_runs=300, mutate=None):
+    task = make_task((np.zeros((N_ROWS, 1)), np.arange(N_ROWS) % 2), m=2, epsilon=TOTAL, delta=0.0)
+    changed = Neighbors(relation="replace_one")
+    task = replace(task, guarantee=replace(task.guarantee, neighbors=changed))
+    made = plan(task, strategy, mean_runs=2 if strategy == "random_stopping" else None)
+    made = made if mutate is None else mutate(made)
+    tables = neighbors(made, role)
+    return certified(*(outputs(made, y, n_runs) for y in tables))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("strategy", "role"),
+    [
+        ("disjoint", "train"),
+        ("holdout", "test"),
+        ("random_stopping", "test"),
+        *(
+            pytest.param(strategy, role, marks=pytest.mark.slow)
+            for strategy, role in (
+                ("disjoint", "test"),
+                ("holdout", "train"),
+                ("cv", "test"),
+                ("random_stopping", "train"),
+            )
+        ),
+    ],
+)
+def test_what_a_search_publishes_tells_no_more_than_it_claims(strategy, role):
+    # False alarms in 1e-6 of runs, if the search is as private as it says.
+    assert audit(strategy, role) < TOTAL
+
+
+class Raw:
+    """Releases scores as they are."""
+
+    scale, delta = 1.0, 0.0
+
+    def release(self, values, *, random_state=None):
+        return np.asarray(values)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("strategy", ["holdout", "random_stopping"])
+def test_raw_scores_are_found(strategy):
+    assert audit(strategy, "test", 300, lambda made: replace(made, noisy=Raw())) > TOTAL
+
+
+def test_parts_of_a_search_hang_on_ids_alone():
+    ids = np.array([f"person {i}" for i in range(300)])
+    rest = np.flatnonzero(np.arange(300) != 17)
+    ways = {
+        "hold-out": lambda ids: hold_out(len(ids), ids).train,
+        "parts": lambda ids: make_disjoint_subsets(np.arange(len(ids)), 4, ids),
+        "shares": lambda ids: [take_fraction(np.arange(len(ids)), s, ids) for s in (0.2, 0.6, 1.0)],
+    }
+    for make in ways.values():
+        whole, without = make(ids), make(ids[rest])
+        for one, other in zip(whole, without, strict=True):
+            assert set(ids[one]) - {ids[17]} == set(ids[rest][other])
+    smaller, larger, all_of_them = ways["shares"](ids)
+    assert set(smaller) < set(larger) < set(all_of_them) and len(all_of_them) == 300
+    assert sorted(np.concatenate(ways["parts"](ids))) == list(range(300))
+    with pytest.raises(ValueError, match="too few persons"):
+        make_disjoint_subsets(np.arange(3), 50, ids)
+
+
+LABELS_OF_OTHER_TYPES = [2**64, -(10**30), 2**63, 0.5, np.longdouble(1) / 3, None, "a", 1j, np.nan]
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
+def test_a_label_of_any_type_moves_a_score_by_no_more_than_its_sensitivity(score):
+    X, _ = make_rows(np.random.default_rng(4), 40)
+    labels = X[:, 0].astype(int).tolist()
+    read = read_target if score.of_labels else read_numeric_target
+    containers = (list, column_of_objects, lambda y: pd.Series(y, dtype=object).astype("category"))
+    for container, odd in itertools.product(containers, LABELS_OF_OTHER_TYPES):
+        values = []
+        for first in (labels[0], odd):
+            try:
+                y = read(None, container([first, *labels[1:]]), 40)
+            except (ValueError, TypeError):
+                continue
+            values.append(score.value(Oracle(), X, y))
+        assert np.ptp(values) <= score.sensitivity(40, "replace_one"), odd
+    if score.name == "accuracy":
+        assert score.value(Oracle(), X, column_of_objects(labels)) == 1.0
+
+
+def column_of_objects(values):
+    return np.array([*values, None], dtype=object)[:-1]
+
+
+# What a statement says of splits.
+
+
+N_SPLIT = 60
+
+
+SPLITTERS = {
+    "folds": 3,
+    "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    "shuffled": ShuffleSplit(4, test_size=0.3, random_state=0),
+    "time": TimeSeriesSplit(3),
+    "left out": LeaveOneOut(),
+    "predefined": PredefinedSplit(np.arange(N_SPLIT) % 4 - 1),
+    "listed": [(np.arange(20), np.arange(30, 50)), (np.arange(10, 40), np.arange(50, 60))],
+    "one": [(np.arange(40), np.arange(40, N_SPLIT))],
+    "one and none": [(np.arange(40), np.arange(50, N_SPLIT))],
+}
+
+
+@pytest.mark.parametrize("fractions", [(1.0,), (0.5, 1.0)])
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_the_sampler_counts_the_splits_that_each_row_is_in(name, fractions):
+    splits = make_splits(SPLITTERS[name], N_SPLIT)
+    train = [take_fraction(rows, share) for share in fractions for rows in splits.train]
+    nested = Splits(tuple(train), splits.test * len(fractions), N_SPLIT)
+    trained = np.zeros(N_SPLIT, dtype=int)
+    scored = np.zeros(N_SPLIT, dtype=int)
+    for rows in nested.train:
+        trained[rows] += 1
+    for rows in nested.test:
+        scored[rows] += 1
+    text = str(nested.describe())
+    if len(train) == 1:
+        expected = "each row in the training set or in the test set"
+        expected += ", or in neither" if np.any(trained + scored == 0) else ""
+    else:
+        ranges = [
+            f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
+            for counts in (trained, scored)
+        ]
+        expected = (
+            f"of the {len(train)} fits, each row is used for training in {ranges[0]} and for "
+            f"scoring in {ranges[1]}"
+        )
+    assert text == expected
+    assert nested.describe().of_persons == expected.replace("row", "person")

@@ -30,7 +30,7 @@ python -m pytest -m slow tests/mutations  # the same, as tests
   accuracy.
 
 To add a change, add it to `tests/mutations/mutations.py`. Mutants of the accountant's formulas are
-also in `tests/accounting/test_mutations.py`, and many tests include a mutant of the function that
+also in `tests/accounting/test_pld.py`, and many tests include a mutant of the function that
 they test. [Auditing](../how_to/auditing.md) describes attacks on whole estimators, and
 [architecture](../development/architecture.md) the modules.
 """

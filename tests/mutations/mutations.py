@@ -91,7 +91,8 @@ MUTATIONS = [
         rules.put_for("decide(state)", "decide(before)"),
         (
             "ledger/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
-            "ledger/test_governance.py::test_racing_processes_of_users_never_pass_a_cap",
+            "ledger/test_ledger_contract.py::test_sqlite"
+            "[this system-check_that_racing_processes_never_pass_a_cap]",
         ),
         "concurrent charges are not seen, so users exceed their limit and the total limit",
     ),
@@ -276,7 +277,7 @@ MUTATIONS = [
         "noise._integers",
         "choose_by_distance",
         rules.inserted("rate = 2 * rate", "np.flatnonzero(counts)"),
-        ("noise/test_weighted.py::test_the_law_is_the_stated_one",),
+        ("noise/test_exact.py::test_the_law_is_the_stated_one",),
         "a quantile is chosen at twice its epsilon",
     ),
     Mutation(
@@ -284,7 +285,7 @@ MUTATIONS = [
         "_optim._classification_losses",
         "MultinomialLogisticLoss",
         rules.put_for("math.sqrt(2.0)", "1.0"),
-        ("_optim/test_loss_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_optim/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "a row changes two classes",
     ),
     Mutation(
@@ -292,7 +293,7 @@ MUTATIONS = [
         "_optim._classification_losses",
         "BinaryLogisticLoss",
         rules.assigned_times("curvature_bound", 0.5),
-        ("_optim/test_loss_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_optim/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "the Jacobian of objective perturbation is underpriced",
     ),
     Mutation(
@@ -407,7 +408,7 @@ MUTATIONS = [
         "_data._bounded",
         "_row_factors",
         rules.call_dropped("minimum"),
-        ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
+        ("linear_model/test_output_perturbation.py::test_exact_norms_never_exceed_the_bound",),
         "a long row changes the weights in proportion to its length",
     ),
     Mutation(
@@ -426,7 +427,7 @@ MUTATIONS = [
         "linear_model._adassp",
         "_weighted_sensitivity",
         rules.decided("relation == 'add_remove'", True),
-        ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
+        ("linear_model/test_output_perturbation.py::test_brute_force_sensitivity_of_fits",),
         "the relation is ignored",
     ),
     Mutation(
@@ -573,7 +574,7 @@ MUTATIONS = [
         "gam._plan",
         "AdditiveFit.level_mechanism",
         rules.put_for("self._sensitivity_factor", "1"),
-        ("gam/test_poisson.py::test_brute_force_sensitivity_of_the_level",),
+        ("gam/test_evidence.py::test_brute_force_sensitivity_of_the_level",),
         "the relation is ignored: 1 instead of 2",
     ),
     Mutation(
@@ -775,7 +776,7 @@ MUTATIONS = [
         "metrics._statistics",
         "RowSums.mechanism",
         rules.put_for("LaplaceMechanism(epsilon, l1)", "LaplaceMechanism(epsilon, 0.5 * l1)"),
-        ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
+        ("metrics/test_values.py::test_released_metrics_have_the_noise_of_their_epsilon",),
         "epsilon is twice the claim",
     ),
     Mutation(
@@ -784,7 +785,7 @@ MUTATIONS = [
         "ErrorSums.exact_sensitivities",
         rules.put_for("[*halves, first, third, error_first]", "[*halves, first, third]"),
         (
-            "metrics/test_privacy.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
+            "metrics/test_values.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
         ),
         "one of the released sums is not in the sensitivity",
     ),
@@ -796,7 +797,7 @@ MUTATIONS = [
             "self.guarantee.neighbors.sensitivity_factor * len(self.sizes)", "len(self.sizes)"
         ),
         (
-            "metrics/test_privacy.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
+            "metrics/test_values.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
         ),
         "the relation is ignored",
     ),
@@ -813,7 +814,7 @@ MUTATIONS = [
         "_data._pair_scores",
         "independent_tables",
         rules.put_for("np.rint(expected).astype(np.int64)", "expected"),
-        ("_data/test_pair_scores.py::test_scores_are_whole_numbers_of_the_textbook_formula",),
+        ("_data/test_histogram.py::test_scores_are_whole_numbers_of_the_textbook_formula",),
         "rounding errors move a score by more than its sensitivity",
     ),
     Mutation(
@@ -845,7 +846,7 @@ MUTATIONS = [
         "metrics._statistics",
         "MetricStatistics.release",
         rules.put_for("self.mechanism.release(statistics, random_state=source)", "statistics"),
-        ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
+        ("metrics/test_values.py::test_released_metrics_have_the_noise_of_their_epsilon",),
         "the noise is missing",
     ),
     Mutation(
@@ -853,7 +854,9 @@ MUTATIONS = [
         "model_selection._pooled",
         "PooledStatistics.sensitivities",
         rules.put_for("l1 * (1.0 + factor) * rounding", "l1 * rounding"),
-        ("model_selection/test_evaluation.py::test_sensitivity_of_pooled_folds_by_brute_force",),
+        (
+            "model_selection/test_tuned_threshold.py::test_sensitivity_of_pooled_folds_by_brute_force",
+        ),
         "the counts of single folds are not in the sensitivity",
     ),
     Mutation(
@@ -864,7 +867,7 @@ MUTATIONS = [
             "mechanism.release(counts[is_binary:], random_state=source)", "counts[is_binary:]"
         ),
         (
-            "linear_model/test_balanced.py::test_an_attack_on_the_weights_stays_below_the_epsilon_of_the_counts",
+            "linear_model/test_standard_errors.py::test_an_attack_on_the_weights_stays_below_the_epsilon_of_the_counts",
         ),
         "class weights are computed from raw counts",
     ),
@@ -873,7 +876,9 @@ MUTATIONS = [
         "gam._tasks",
         "_ClassTask.max_weight",
         rules.put_for("max(self.weights)", "1.0"),
-        ("linear_model/test_balanced.py::test_the_clip_bounds_every_rows_weighted_residual",),
+        (
+            "linear_model/test_standard_errors.py::test_the_clip_bounds_every_rows_weighted_residual",
+        ),
         "rows of a rare class have too little noise",
     ),
     Mutation(
@@ -891,7 +896,9 @@ MUTATIONS = [
         "model_selection._plans",
         "SearchTask.denominator_events",
         rules.put_for("[self.denominators.event]", "[]"),
-        ("model_selection/test_evaluation.py::test_every_record_path_pays_for_the_denominators",),
+        (
+            "model_selection/test_tuned_threshold.py::test_every_record_path_pays_for_the_denominators",
+        ),
         "class counts are released without a charge",
     ),
     Mutation(
@@ -899,7 +906,7 @@ MUTATIONS = [
         "model_selection._runs",
         "_choose",
         rules.put_for("search.choice.release(raw, random_state=run.source)", "int(np.argmax(raw))"),
-        ("model_selection/test_runs.py::test_a_search_takes_what_the_mechanisms_released",),
+        ("model_selection/test_search.py::test_a_search_takes_what_the_mechanisms_released",),
         "the noise is missing",
     ),
     Mutation(
@@ -907,7 +914,7 @@ MUTATIONS = [
         "model_selection._splits",
         "check_cv",
         rules.decided("sklearn_name(cv) in ALLOWED_SPLITTERS", True),
-        ("model_selection/test_splits.py::test_other_splits_are_refused",),
+        ("model_selection/test_plans.py::test_other_splits_are_refused",),
         "one label moves thousands of rows between folds",
     ),
     Mutation(
@@ -995,7 +1002,7 @@ MUTATIONS = [
         "_data._row_wise",
         "row_sums",
         rules.put_for("np.ascontiguousarray(values, dtype=np.float64)", "values"),
-        ("_data/test_row_wise.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
+        ("_data/test_parts.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
         "a row is rounded differently if it is alone: its norm, score or class may change",
     ),
     Mutation(
@@ -1121,10 +1128,7 @@ MUTATIONS = [
         "stats._refinement",
         "Refinement.mechanism",
         rules.term_dropped("n_levels"),
-        (
-            "stats/test_refinement.py"
-            "::test_the_price_is_the_same_for_every_number_of_narrow_columns",
-        ),
+        ("stats/test_bounds.py::test_the_price_is_the_same_for_every_number_of_narrow_columns",),
         "a row is in one cell of every level",
     ),
 ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.mutations import _rules as rules
-from tests.mutations._mutant import Mutation, run_tests
+from tests.mutations._mutant import ROOT, Mutation, run_tests
 from tests.mutations._report import PAGE, row
 from tests.mutations.mutations import MUTATIONS
 
@@ -76,6 +76,13 @@ def test_a_place_that_is_gone_is_an_error(where, rule):
 def test_every_mutation_still_has_its_place():
     for mutation in MUTATIONS:
         compile(mutation.source(), mutation.id, "exec")
+
+
+def test_every_named_test_is_there():
+    """A mutation whose test was renamed or removed is caught by nothing."""
+    for selection in {selection for m in MUTATIONS for selection in m.tests}:
+        file, _, name = selection.partition("[")[0].partition("::")
+        assert f"\ndef {name}(" in (ROOT / "tests" / file).read_text(), selection
 
 
 def test_the_core_of_the_guarantee_has_mutations():

@@ -1,5 +1,6 @@
 """Naive Bayes on private histograms: sensitivities, the price of both stages, what it learns."""
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
@@ -12,8 +13,10 @@ from sklearn.naive_bayes import CategoricalNB
 
 from skdp import ChunkedArray, DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp.accounting import gaussian_delta, get_epsilon
+from skdp.base import TableShape
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.naive_bayes._calibration import SLOPES, calibrate, evidence_bins, n_evidence_bins
+from skdp.naive_bayes._gaussian_nb import plan_class_moments
 from skdp.naive_bayes._histogram_nb import (
     HistogramNBFit,
     _add_losses,
@@ -530,3 +533,61 @@ def test_the_largest_doubles_are_read_quietly():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(model.explain(X)).all()
+
+
+# Moments of classes.
+
+
+KINDS = {0.0: LaplaceMechanism, 1e-6: GaussianMechanism}
+
+
+def plan_of_moments(d, guarantee, n=21, **changes):
+    return plan_class_moments(TableShape(n_rows=n, n_columns=d), guarantee, n_classes=3, **changes)
+
+
+def exact_sums(plan, X, y, monkeypatch):
+    """Return what noise is added to."""
+    seen = []
+    kind = type(plan.mechanism)
+
+    def kept(self, values, **_):
+        seen.append(values.copy())
+        return values
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "release", kept)
+        d = X.shape[1]
+        plan.run(RowsAndTarget(X, y), RandomSource(0), low=np.zeros(d), high=np.full(d, 2.0))
+    return seen[0]
+
+
+@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.parametrize("prior", [None, np.array([0.2, 0.5, 0.3])])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("delta", KINDS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_brute_force_sensitivity(relation, delta, d, prior, monkeypatch):
+    plan, order = plan_of_moments(d, meet(1.0, delta, relation), prior=prior), 2 if delta else 1
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 2, (20, d)), rng.integers(0, 3, 20)
+    without = exact_sums(plan, X, y, monkeypatch)
+    found = [
+        exact_sums(plan, np.vstack([X, row]), np.append(y, label), monkeypatch)
+        for row in itertools.product((-5.0, 1.0, 1.7, 2.0), repeat=d)
+        for label in (0, 2)
+    ]
+    others = found if relation == "replace_one" else [without]
+    moves = [np.linalg.norm(np.ravel(a - b), order) for a in found for b in others]
+    claimed = plan.mechanism.sensitivity
+    assert 0.999 * claimed < max(moves) <= claimed
+
+
+def test_sensitivities_are_those_that_are_derived():
+    for d in (1, 2, 5):
+        pure, both = (
+            [plan_of_moments(d, meet(1.0, delta, r)) for r in RELATIONS] for delta in KINDS
+        )
+        for plan, l1 in zip(pure, (1.5 * d + 1, 3 * d + 2), strict=True):
+            assert plan.mechanism.sensitivity == pytest.approx(l1, rel=1e-9)
+        for plan, squares in zip(both, (1.25 * d + 1, max(4 * d, 2.5 * d + 2)), strict=True):
+            assert plan.mechanism.sensitivity == pytest.approx(math.sqrt(squares), rel=1e-9)

@@ -130,13 +130,12 @@ def test_a_bad_cell_in_any_container_is_refused_before_the_charge():
 
 @pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("pipe", PIPES)
-def test_a_trial_leaves_no_trace_in_a_fit(pipe, monkeypatch):
+def test_a_trial_leaves_no_trace_in_a_fit(pipe):
     frame, y = table()
     models = []
     for tries in (True, False):
-        if not tries:
-            monkeypatch.setattr("skdp.pipeline._checked_fits.read_raw_cells", lambda *given: None)
         accountant, split, fit = fitted(PIPES[pipe](), frame, y)
+        split.checks_fits = tries
         fit()
         assert len(accountant.charges) == 1 and accountant.epsilon_spent == 1.0
         models.append(split)
@@ -209,10 +208,22 @@ def test_persons_reach_the_trial_and_another_accountant_is_not_charged_by_it():
 
 def test_a_chain_of_private_steps_is_not_tried(monkeypatch):
     """Its first step reads the whole raw table before the charge, and once is enough."""
-    frame, y = table()
-    monkeypatch.setattr("skdp.pipeline._trial.make_dry_run", None)
+    (frame, y), planned = table(), []
+
+    def counting(plan_fit):
+        def counted(self, *args, **kwargs):
+            planned.append(type(self))
+            return plan_fit(self, *args, **kwargs)
+
+        return counted
+
     pipe = make_pipeline(DPSimpleImputer(bounds=(0, 1)), scaler(), model())
-    fitted(pipe, frame[["age", "income"]], y)[-1]()
+    _, _, fit = fitted(pipe, frame[["age", "income"]], y)
+    for step in (DPSimpleImputer, DPStandardScaler):
+        monkeypatch.setattr(step, "plan_fit", counting(step.plan_fit))
+    fit()
+    # A trial plans the first step once more.
+    assert planned.count(DPSimpleImputer) == planned.count(DPStandardScaler) > 0
 
 
 @pytest.mark.quick_cases(every=2)

@@ -44,7 +44,7 @@ from sklearn.multioutput import (
     MultiOutputRegressor,
     RegressorChain,
 )
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -57,7 +57,6 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.model_selection import make_dp_scorer
-from skdp.pipeline._members import check_members
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (60, 3))
@@ -266,19 +265,6 @@ def test_a_stack_without_a_last_model_has_probabilities(around):
     stack = StackingClassifier([("c", classifier(accountant))], cv=FOLDS)
     votes = VotingClassifier([("s", around(stack))], voting="soft").fit(X, y)
     assert votes.predict_proba(X).shape == (60, 2)
-
-
-@pytest.mark.parametrize("grid", ["a part of a grid", "a distribution"])
-def test_a_random_search_may_never_draw_a_wrong_candidate(grid):
-    """A grid is refused only if no combination of its listed values has all parameters."""
-    accountant = PrivacyAccountant(100.0, 1e-2)
-    other = DPLinearSVC(0.1, data_norm=2.0, accountant=accountant)
-    mechanisms = {"a part of a grid": ["output"], "a distribution": uniform()}[grid]
-    grids = {"model": [other, classifier(accountant)], "model__mechanism": mechanisms}
-    tool = RandomizedSearchCV(
-        Pipeline([("model", classifier(accountant))]), grids, n_iter=1, cv=FOLDS, refit=False
-    )
-    check_members(tool)
 
 
 @pytest.mark.parametrize("wrapper", [MultiOutputClassifier, ClassifierChain])

@@ -442,13 +442,16 @@ def test_what_is_right_is_fitted_at_the_price(case):
     assert accountant.epsilon_spent == 1.0
 
 
-def test_without_the_check_the_budget_is_spent(monkeypatch):
-    """What the property above would see."""
-    monkeypatch.setattr("skdp.pipeline._parameters._check_step", lambda step, table: None)
+def test_without_the_check_the_budget_is_spent():
+    """What the property above would see: the same steps one by one, which nothing checks."""
     accountant = PrivacyAccountant(1.0, 1e-5)
     with pytest.raises(ValueError, match="target_bounds"):
         in_pipeline(DPRidge(), accountant)
-    assert accountant.epsilon_spent == 1.0
+    assert accountant.epsilon_spent == 0.0
+    rows = scaler().set_params(epsilon=0.5, accountant=accountant).fit_transform(X)
+    with pytest.raises(ValueError, match="target_bounds"):
+        DPRidge(epsilon=0.5, accountant=accountant).fit(rows, Y)
+    assert accountant.epsilon_spent == 0.5
 
 
 def encoded():

@@ -20,7 +20,6 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.planning import required_epsilon, required_samples
-from skdp.planning._required import JUMP, POWER
 from skdp.stats import dp_mean, expected_error
 
 TARGETS = {"target_bounds": (0, 2)}
@@ -75,6 +74,10 @@ def test_the_answer_and_every_larger_epsilon_suffice(model):
     assert with_epsilon(model, 0.998 * epsilon).expected_excess_loss(3000, **SHAPE) > target
 
 
+# What the search supposes, and what the sizes of `test_rows_suffice_beyond_a_rise` need.
+POWER, JUMP = 4.0, 1.25
+
+
 @each_model
 def test_no_expected_loss_falls_faster_than_the_search_supposes(model):
     """All pairs of a smaller and a larger number, of neighbors and on a coarse grid."""
@@ -112,6 +115,8 @@ MADE = {"excess_loss": 0.03, "n_features": 1}
         # A jump as wide as a hundredth of the rows.
         (Made(first=3860, last=3920, factor=1.2), 3920),
         (Made(first=1, last=3500, factor=1.2), 3500),
+        # A wide one: from 6000 rows on a search that supposed less would pass over it.
+        (Made(first=5050, last=5450, factor=1.65), 5450),
     ],
 )
 def test_rows_suffice_beyond_a_rise(made, sufficient):

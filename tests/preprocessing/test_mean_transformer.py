@@ -1,12 +1,15 @@
+"""Means: grids, sums and divisors of columns, and the noise of a target by categories."""
+
 import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.preprocessing import StandardScaler
 
-from skdp import ChunkedArray, DPMeanTransformer, PrivacyAccountant
+from skdp import ChunkedArray, DPMeanTransformer, DPTargetEncoder, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -20,6 +23,7 @@ from skdp.preprocessing._mean_transformer import (
     scaled_means,
     sums_by_noise,
 )
+from skdp.preprocessing._target_encoder import _shrunk_means
 from tests._attacks import attack_choices
 from tests._private import read_persons
 
@@ -320,3 +324,24 @@ def test_bad_tables_are_refused_and_not_charged(X):
 def test_the_expected_error_needs_bounds():
     with pytest.raises(ValueError, match="bounds"):
         DPMeanTransformer().expected_error(100)
+
+
+# Means of a target by categories.
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_noise_has_the_stated_law(delta, monkeypatch):
+    released = []
+    monkeypatch.setattr(
+        "skdp.preprocessing._target_encoder._shrunk_means",
+        lambda sums, variance, smooth: (
+            released.append((sums, variance)) or _shrunk_means(sums, variance, smooth)
+        ),
+    )
+    X = np.zeros((100, 200))
+    DPTargetEncoder(delta=delta, categories=[0], target_bounds=(0, 1)).fit(X, np.zeros(100))
+    sums, variance = released[0]
+    noise = sums - [100.0, 0.0]
+    scale = np.sqrt(variance / 2) if delta == 0.0 else np.sqrt(variance)
+    law = stats.laplace(scale=scale) if delta == 0.0 else stats.norm(scale=scale)
+    assert stats.kstest(noise.ravel(), law.cdf).pvalue > 1e-6

@@ -1,18 +1,23 @@
+"""Quantiles: their trees and choices, and the rows of given ranks."""
+
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 
+from skdp import ChunkedArray, DPMaxAbsScaler
 from skdp.accounting import Neighbors, get_epsilon
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
-from skdp.stats._quantiles import _LAST, POSITIONS, QuantileTree, _levels
-from skdp.stats._ranks import CELLS, WEIGHTS, weight_codes
+from skdp.stats._quantiles import _LAST, POSITIONS, QuantileTree, _levels, _Positions, _windows
+from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WEIGHTS, ranked_columns, weight_codes
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import read_persons
+from tests._private import BoundsSearch, ColumnTable, Rows, read_persons
 
 
 def make_plan(quantiles, d=1, **options):
@@ -406,3 +411,212 @@ def test_a_choice_takes_as_many_runs_as_persons_weigh_whatever_rows_they_have():
             first, own = part.scores(ranked.below[[place - behind, place]])
             excess = module._distance(first, own) - distance
             assert 0 <= excess < part.whole * part.fine
+
+
+# Rows of given ranks: sorted ones, and those that are counted where they are, are the same.
+
+
+LOW, HIGH = np.array([-4.0, -4.0, 0.0, 0.0]), np.array([4.0, 4.0, 1e3, 1.0])
+
+
+def made(n=3000, seed=0):
+    """Return a table: spread out, ties, far away from most of the range, and nothing in most."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[:, 1], X[:, 2] = np.round(X[:, 1]), np.exp(X[:, 2])
+    X[rng.random(n) < 0.9, 3] = np.nan
+    return X
+
+
+def cut(X, seed=1):
+    cuts = np.sort(np.random.default_rng(seed).integers(0, len(X), size=4))
+    return ChunkedArray([part for part in np.split(X, cuts) if len(part)])
+
+
+def both(X, row_weights=None):
+    tables = Rows(X), Rows(cut(X))
+    return [next(ranked_columns(rows, LOW, HIGH, row_weights)) for rows in tables]
+
+
+def of_persons(n):
+    ids = np.random.default_rng(2).integers(0, n // 3, size=n)
+    return read_persons(ids, n)
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+def test_counts_find_what_sorted_rows_have(by_person):
+    X = made()
+    row_weights = of_persons(len(X)).row_weights if by_person else None
+    one, other = both(X, row_weights)
+    assert one.starts == other.starts
+    rng = np.random.default_rng(3)
+    weights = [0, one.starts[-1] - 1, *rng.integers(0, one.starts[-1], size=50).tolist()]
+    found = one.find(weights)
+    assert found == other.find(weights)
+    runs = []
+    for (key, below), weight in zip(found, weights, strict=True):
+        end = key + (int(rng.integers(1, CELLS // 4)) << CODE_BITS)
+        runs.append((key, min(end, ((key >> COLUMN_SHIFT) + 1) << COLUMN_SHIFT)))
+        assert below <= weight
+    for left, right in zip(one.rows(runs), other.rows(runs), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_the_cell_of_a_weight_is_that_of_the_row_of_its_rank():
+    X = made()
+    one, _ = both(X)
+    ranks = np.arange(0, len(X), 97)
+    for j, column in enumerate(X.T[:3]):
+        found = one.find([one.starts[j] + int(rank) for rank in ranks])
+        share = np.clip((np.sort(column)[ranks] - LOW[j]) / (HIGH[j] - LOW[j]), 0, 1)
+        cells = [(key >> CODE_BITS) & (2 * CELLS - 1) for key, _ in found]
+        np.testing.assert_allclose(cells, share * CELLS, atol=0.51)
+        assert all(
+            below - one.starts[j] <= rank for (_, below), rank in zip(found, ranks, strict=True)
+        )
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize("epsilon", [0.01, 5.0, 1e6])
+@pytest.mark.parametrize("quantiles", [[0.5], [0.0, 0.3, 0.35, 1.0], np.linspace(0, 1, 20)])
+def test_the_same_is_released_of_rows_in_memory_and_in_parts(
+    quantiles, epsilon, by_person, monkeypatch
+):
+    # Two columns at a time, where all are counted together.
+    monkeypatch.setattr("skdp.stats._ranks._MAX_KEYS", 6000)
+    X, options = made(), {"unit": "person"} if by_person else {}
+    persons = of_persons(len(X)) if by_person else None
+    plan = make_plan(quantiles, 4, epsilon=epsilon, n_rows=len(X), **options)
+    one, other = (plan.run(held, RandomSource(0), LOW, HIGH, persons) for held in (X, cut(X)))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+def test_a_window_has_the_rows_that_all_rows_have_there(by_person):
+    """Its runs of points and their distances are those that all rows give."""
+    X, options = made(20_000), {"unit": "person"} if by_person else {}
+    row_weights = of_persons(len(X)).row_weights if by_person else None
+    plan = make_plan([0.3], 4, epsilon=50.0, n_rows=len(X), **options)
+    (level,) = plan.levels
+    for ranks in both(X, row_weights):
+        places = [_Positions(RandomSource(0).stream()) for _ in LOW]
+        parts = [plan._part(level, level[0], j, len(X), (), (), ranks.starts) for j in range(4)]
+        for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
+            whole = window.with_point(0).with_point((CELLS + 1) * POSITIONS - 1)
+            assert len(window.positions) < len(whole.positions)
+            runs = [module._intervals(part, own) for own in (window, whole)]
+            for some, everything in zip(*runs, strict=True):
+                np.testing.assert_array_equal(some, everything)
+
+
+@pytest.mark.quick_cases(every=2)
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_far_points_have_the_law_of_the_definition(in_parts, monkeypatch):
+    # With a window of a tenth of the scale nearly all points are beyond the rows looked at.
+    monkeypatch.setattr(module, "_FAR", 0)
+    x = np.sort(np.random.default_rng(0).uniform(size=400))[:, None]
+    plan, n = make_plan([0.5], epsilon=0.01, n_rows=400), 1500
+    (level,) = plan.levels
+    held = cut(x) if in_parts else x
+    chosen = [plan.run(held, RandomSource(i), **unit_bounds()).item() for i in range(n)]
+    weights = np.diff([0.0, *x[:, 0], 1.0])
+    ranks = np.abs(np.arange(401) - level[0].share / 2**30 * 400)
+    law = np.add.reduceat(
+        weights * np.exp(-float(plan._rate(level, level[0])) * ranks), range(0, 401, 20)
+    )
+    counts = np.bincount(np.searchsorted(x[:, 0], chosen) // 20, minlength=21)
+    # False alarm: 1e-7 in each of two.
+    assert chisquare(counts, n * law / law.sum()).pvalue > 1e-7
+
+
+def test_rows_of_a_cell_keep_their_places():
+    places = _Positions(RandomSource(0).stream())
+    keys = (np.array([3, 3, 3, 5, 8]) << CODE_BITS) | 1
+    places.draw(keys[:3], (3, 4))
+    some = places.rows
+    for _ in range(2):
+        places.draw(keys, (0, 9))
+        np.testing.assert_array_equal(places.rows[:3], some)
+        np.testing.assert_array_equal(places.rows >> CODE_BITS >> 24, [3, 3, 3, 5, 8])
+        np.testing.assert_array_equal(places.sums, np.arange(6))
+
+
+# Missing values.
+
+
+def test_missing_values_count_nowhere_in_bounds_and_medians():
+    X = 5.0 + np.random.default_rng(0).uniform(size=(5000, 1))
+    X[::2] = np.nan
+    table = ColumnTable(X.shape, X)
+    plan = BoundsSearch(n_rows=5000, guarantee=meet(10.0))
+    low, high = plan.run(table.numbers(), RandomSource())
+    assert 4.0 <= low[0] <= 5.0 and 6.0 <= high[0] <= 8.0
+    ends = {"low": np.array([5.0]), "high": np.array([6.0])}
+    median = QuantileTree(quantiles=[0.5], n_columns=1, guarantee=meet(10.0))
+    same, again = (
+        plan.run(values, RandomSource(0))
+        for values in (ColumnTable((2500, 1), X[1::2]).numbers(), X[1::2])
+    )
+    np.testing.assert_array_equal(same, again)
+    same, again = (median.run(values, RandomSource(0), **ends) for values in (X, X[1::2]))
+    np.testing.assert_array_equal(same, again)
+
+
+# Quantiles of magnitudes.
+
+
+BOUNDS = (-1.0, 0.75)
+
+
+# Some beyond the bounds.
+VALUES = (-3.0, -1.0, -0.4, 0.0, 0.6, 2.0)
+
+
+def plan_of_magnitudes(n_rows, relation="add_remove", epsilon=1.0, **params):
+    shape = TableShape(n_rows=n_rows, n_columns=1)
+    return DPMaxAbsScaler(bounds=BOUNDS, **params).plan_fit(shape, meet(epsilon, 0.0, relation))
+
+
+def only_choice_of(plan):
+    """Return the node and the rate of the only choice."""
+    ((node,),) = plan.mechanism.levels
+    return node, plan.mechanism._rate((node,), node)
+
+
+def neighbors_of_rows(rows, relation):
+    for i in range(len(rows)):
+        rest = rows[:i] + rows[i + 1 :]
+        if relation == "add_remove":
+            yield rest
+        else:
+            yield from ((*rest, value) for value in VALUES)
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("quantile", ["auto", 50])
+def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):
+    seen = []
+
+    def choose(self, ranks, n_rows, source):
+        (keys,) = ranks.rows([(0, (CELLS + 1) << CODE_BITS)])
+        seen.append((keys >> CODE_BITS) * 24 // CELLS)
+        return np.zeros((1, 1), dtype=np.int64)
+
+    monkeypatch.setattr(QuantileTree, "_choose", choose)
+    plan, logs = plan_of_magnitudes(3, relation, quantile=quantile), {}
+    node, rate = only_choice_of(plan)
+
+    def log_law(rows):
+        if rows not in logs:
+            plan.run(np.array(rows)[:, None], None)
+            logs[rows] = np.log(exact_law(seen.pop(), node, rate, 0, 25))
+        return logs[rows]
+
+    ranges = [
+        np.ptp(log_law(rows) - log_law(other))
+        for rows in product(VALUES, repeat=3)
+        for other in neighbors_of_rows(rows, relation)
+    ]
+    assert 0.5 < max(ranges) <= 1.0 + 1e-9

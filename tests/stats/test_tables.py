@@ -1,21 +1,10 @@
 """Statistics of several columns, of labels, and of columns with gaps."""
 
-import itertools
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from skdp import BudgetExceededError, PrivacyAccountant, stats
-from skdp.base import TableShape
-from skdp.noise import RandomSource
-from skdp.stats import _moments
-from skdp.stats._moments import plan_histogram, plan_mode, plan_moments
-from skdp.stats._second_moment import plan_covariance
-from skdp.stats._tables import nearest_counts, plan_crosstab
-from tests._guarantees import meet
-from tests._private import read_persons
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -25,29 +14,6 @@ def gappy(n=5000, seed=0):
     X = rng.uniform([0.0, -3.0], [1.0, 5.0], size=(n, 2))
     X[rng.uniform(size=X.shape) < [0.3, 0.6]] = np.nan
     return X
-
-
-def moves(sums_of, rows, relation, base, order):
-    """How far the sums of a table move where a row is added, or replaced by another."""
-    found = [sums_of(np.vstack([base, row])) for row in rows]
-    others = found if relation == "replace_one" else [sums_of(base)]
-    return max(np.linalg.norm(np.ravel(a - b), order) for a in found for b in others)
-
-
-@pytest.mark.parametrize("n_moments", [1, 2])
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_brute_force_sensitivity_of_moments_with_gaps(relation, delta, n_moments):
-    low, high = np.zeros(2), np.full(2, 2.0)
-    shape = TableShape(n_rows=21, n_columns=2)
-    plan = plan_moments(shape, meet(1.0, delta, relation), n_moments=n_moments, counted=True)
-
-    def sums_of(X):
-        return _moments._centered_sums(X, low, high, n_moments, None, True)
-
-    rows = itertools.product((-9.0, 1.0, 2.0, np.nan), repeat=2)
-    moved = moves(sums_of, [*rows], relation, gappy(20), 2 if delta else 1)
-    assert 0.999 * plan.mechanism.sensitivity < moved <= plan.mechanism.sensitivity
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -105,26 +71,6 @@ def test_without_noise_they_are_numpys(delta):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_brute_force_sensitivity_of_covariances(relation, monkeypatch):
-    seen, low, high = [], np.array([0.0, -5.0]), np.array([2.0, 5.0])
-    plan = plan_covariance(TableShape(n_rows=21, n_columns=2), meet(1.0, 1e-6, relation))
-
-    def kept(self, sums, **_):
-        seen.append(sums)
-        return sums
-
-    def sums_of(X):
-        plan.run(X, RandomSource(0), low=low, high=high)
-        return seen.pop()
-
-    monkeypatch.setattr(type(plan.mechanism), "release", kept)
-    rows = [*itertools.product((-99.0, 1.0, 2.0), (-5.0, 0.0, 99.0))]
-    base = np.random.default_rng(0).uniform(low, high, (20, 2))
-    moved = moves(sums_of, rows, relation, base, 2)
-    assert 0.9 * plan.mechanism.sensitivity < moved <= plan.mechanism.sensitivity
-
-
 def test_matrices_are_those_of_some_table_whatever_the_noise():
     X = np.random.default_rng(0).uniform(size=(50, 4))
     for epsilon in (1e-3, 0.1, 10.0):
@@ -145,20 +91,6 @@ def test_too_many_cells_are_refused_before_the_charge():
     with pytest.raises(ValueError, match="one pair .low, high. per column"):
         stats.dp_histogramdd(np.zeros((5, 3)), range=(0, 1), accountant=accountant)
     assert accountant.epsilon_spent == 0.0
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_a_row_is_in_one_cell_of_any_number_of_columns(relation):
-    bins = (np.arange(3.0),) * 3
-    shape = TableShape(n_rows=5, n_columns=3)
-    plan = plan_histogram(shape, meet(1.0, 0.0, relation), bins=bins, joint=True)
-
-    def counts_of(X):
-        return _moments.count_cells(X, bins)
-
-    rows = [*itertools.product((0.5, 1.5, 9.0), repeat=3)]
-    moved = moves(counts_of, rows, relation, np.full((4, 3), 0.5), 1)
-    assert moved == plan.mechanism.sensitivity == (1 if relation == "add_remove" else 2)
 
 
 def labels(n=2000, seed=0):
@@ -219,28 +151,6 @@ def test_no_covariance_is_beyond_what_bounds_allow(bounds, delta):
             assert (np.diag(correlation) == 1.0).all() and (np.abs(correlation) <= 1.0).all()
 
 
-def test_a_crosstab_is_made_of_its_release_alone(monkeypatch):
-    """And of the number of persons, whatever number of rows they have."""
-    noisy, seen = np.array([[3.0, -2.0, 30.0], [0.5, 1.0, 2.0]]), []
-
-    def released(mechanism, counts, source):
-        seen.append((mechanism, counts))
-        return noisy
-
-    monkeypatch.setattr(_moments, "release_counts", released)
-    bins = (np.arange(3) - 0.5, np.arange(4) - 0.5)
-    shape = TableShape(n_rows=10, n_columns=2)
-    plan = plan_crosstab(shape, meet(1.0, unit="person"), bins=bins)
-    rows = np.random.default_rng(0).integers(0, 2, (400, 2)).astype(float)
-    found = plan.run(rows, None, read_persons(np.arange(400) % 10, 400))
-    np.testing.assert_array_equal(found, nearest_counts(noisy, 10))
-    assert found.sum() == 10
-    ((mechanism, counts),) = seen
-    # A cell for each pair of labels, and shares of persons in place of rows.
-    assert mechanism is plan.mechanism and counts.shape == (2, 3)
-    assert counts.sum() == pytest.approx(10.0)
-
-
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_labels_cost_one_charge_of_what_was_asked_for(relation):
     jobs, marks = labels(50)
@@ -258,20 +168,6 @@ def test_labels_cost_one_charge_of_what_was_asked_for(relation):
     assert len(accountant.charges) == 2
 
 
-def test_nearest_counts():
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        noisy = rng.integers(-30, 60, (3, 4))
-        counts = nearest_counts(noisy, 250)
-        assert counts.sum() == np.clip(noisy.sum(), 0, 250) and counts.min() >= 0
-        # All that are above 0 were lowered by the same, the others by less, but for rounding.
-        lowered = noisy - counts
-        most = lowered[counts > 0]
-        assert most.size == 0 or np.ptp(most) <= 1
-        assert most.size == 0 or lowered[counts == 0].max(initial=-99) <= most.min() + 1
-    np.testing.assert_array_equal(nearest_counts(np.array([3, 0, 4]), 7), [3, 0, 4])
-
-
 def test_the_mode_is_found():
     jobs, marks = labels()
     assert stats.dp_mode(["a"] * 30 + ["b"] * 70, 10.0, categories=["a", "b", "c"]) == "b"
@@ -281,32 +177,3 @@ def test_the_mode_is_found():
     assert stats.dp_mode(jobs.fillna("x"), 1e-3, categories=["nothing"]) == "nothing"
     ids = np.repeat(np.arange(50), 40)
     assert stats.dp_mode(marks, 5.0, categories=[1.0, 2.0], groups=ids) in (1.0, 2.0)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_the_law_of_the_mode_is_bounded(relation):
-    """The chances of each answer with two neighbors, by permute-and-flip's exact law."""
-    epsilon = 1.0
-    plan = plan_mode(None, meet(epsilon, 0.0, relation), n_categories=2)
-    codes, other = np.repeat([0, 1], [4, 3]), np.repeat([0, 1], [4, 4])
-    if relation == "replace_one":
-        other = np.repeat([0, 1], [3, 4])
-    source, n = RandomSource(1), 1500
-    shares = [np.mean([plan.run(c, source) for _ in range(n)]) for c in (codes, other)]
-    # Of two candidates the worse is chosen with half of exp(-gap / scale).
-    scale = (1.0 if relation == "add_remove" else 2.0) / epsilon
-    tolerance = 4.5 * math.sqrt(0.25 / n)
-    assert abs(shares[0] - 0.5 * math.exp(-1.0 / scale)) < tolerance
-    expected = 0.5 if relation == "add_remove" else 1.0 - 0.5 * math.exp(-1.0 / scale)
-    assert abs(shares[1] - expected) < tolerance
-
-
-def test_a_person_counts_as_a_row_for_the_mode(monkeypatch):
-    seen = []
-    plan = plan_mode(None, meet(1.0, unit="person"), n_categories=2)
-    monkeypatch.setattr(
-        type(plan.mechanism), "release", lambda self, counts, random_state: seen.append(counts)
-    )
-    codes, ids = np.array([0, 0, 1, -1, 1, 1]), np.array([0, 0, 0, 0, 1, 1])
-    plan.run(codes, RandomSource(0), read_persons(ids, 6))
-    np.testing.assert_allclose(seen[0], [0.5, 1.25])

@@ -11,7 +11,7 @@ from skdp.exceptions import SeededNoiseWarning
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from skdp.synthesis import DPTableSynthesizer
-from tests._private import read_persons
+from tests._persons import persons_of
 
 N_ROWS = 40
 BOUNDS = {"age": (0, 60), "income": (0.0, 10.0)}
@@ -112,13 +112,13 @@ def distances(unit, delta, n_neighbors):
     if by_person:
         plan = plan_for(unit, delta, table.iloc[: N_ROWS // 2])
     releases = Releases()
-    persons = read_persons(ids, N_ROWS) if by_person else None
+    persons = persons_of(ids) if by_person else None
     exact = releases.run(plan, read(table).rows, persons)
     largest = np.zeros(len(exact))
     rng = np.random.default_rng(4)
     for _ in range(n_neighbors):
         changed, changed_ids = neighbor(table, ids, unit, rng)
-        persons = read_persons(changed_ids, len(changed)) if by_person else None
+        persons = persons_of(changed_ids) if by_person else None
         others = releases.run(plan, read(changed).rows, persons)
         assert len(others) == len(exact)
         for i, mechanism in enumerate(releases.mechanisms):
