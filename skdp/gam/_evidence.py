@@ -84,6 +84,13 @@ def _decompositions(design):
     return design.decompositions
 
 
+def term_decomposition(design, term):
+    """Return the eigenvalues of one term's covariance, and its eigenvectors (None if diagonal)."""
+    terms = [block.term for block in design.blocks if block.term >= 0]
+    position = list(dict.fromkeys(terms)).index(term)
+    return _decompositions(design)[position][1:]
+
+
 def _term_blocks(design):
     """Return, for each term except the constant, its blocks and the slices of their weights."""
     terms = {}

@@ -16,12 +16,12 @@ It is a seminorm of S. So a row whose residual r is added to one cell changes th
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from skdp._data._dyadic import merge_cells
 from skdp._data._parts import sum_over
-from skdp._loops import get_loops
 from skdp.gam._blocks import Block
 from skdp.gam._joint_codes import JointCodes
 from skdp.gam._smooth_blocks import SmoothBlock, table_loadings
@@ -364,13 +364,21 @@ def table_sums(cells, tables, scores, residuals, step):
 
 
 def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
-    loops = get_loops(block.loops)
     all_scores = scores(block) + residuals.baseline
     steps = residuals.in_steps(step, block.loops, all_scores, block.targets, block.row_weights)
     column_cells = block.column_cells()
+    # Tables share most axes, so the rows' cells on each axis are looked up once.
+    axis_cells = {}
     for table, total in zip(tables, np.split(totals, ends[:-1]), strict=True):
-        codes = table.cells(column_cells)[:, np.newaxis]
-        loops.add_code_sums(total, codes, [len(total)], steps)
+        codes = 0
+        for j, groups, length in zip(table.indices, table.groups, table.shape, strict=True):
+            key = j, groups.tobytes()
+            if key not in axis_cells:
+                axis_cells[key] = groups[column_cells[j]]
+            codes = codes * length + axis_cells[key]
+        # Steps are whole numbers, and their sums are exact in any order.
+        for k, output_steps in enumerate(steps.T):
+            total[:, k] += np.bincount(codes, weights=output_steps, minlength=len(total))
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +396,7 @@ class InteractionScore(FrozenValue):
     frequencies: list
     n_rows: int
 
-    @property
+    @cached_property
     def weights(self):
         """Weight of each cell: 1 / max(expected rows, average rows per cell).
 
