@@ -81,6 +81,11 @@ CLIP_GROWTH_SIGNAL = 10_000.0
 MAX_MEAN_SHIFT = 0.3
 # Smallest sensitivity of a score, in units of the clip, for which noise is drawn.
 MIN_SENSITIVITY = 2.0**-30
+# Number of steps per square root of the condition number in the stages before the last, for numeric
+# targets (otherwise it is 2). Early weights of numeric targets need not be converged: the score of a
+# table contains no effects of single columns, and the last steps minimize another loss, because
+# their clip follows the residuals. docs/theory/additive_models.md, section 7, has the figures.
+EARLY_STEPS_PER_ROOT = 1.0
 # Fraction of a row's squared norm that single columns receive.
 MAIN_FRACTION = 0.7
 # Maximum number of candidate columns, taken by released importance, so that the number of pairs
@@ -293,6 +298,13 @@ class InteractionFit(AdditiveFit):
     def follows_residuals(self):
         """True if the clip of later steps is set from the residuals of numeric targets."""
         return self.finds_variance and self.signal_to_noise >= MIN_SIGNAL_TO_FOLLOW
+
+    @property
+    def early_steps_per_root(self):
+        """Number of steps per root of the condition number, in the stages before the last."""
+        if self.follows_residuals:
+            return EARLY_STEPS_PER_ROOT
+        return super().early_steps_per_root
 
     @property
     def max_clip(self):

@@ -116,15 +116,40 @@ class Table(FrozenValue):
             bounds = np.minimum.outer(bounds, margin)
         return np.minimum(bounds.ravel(), MAX_DEPENDENCE * self.expected_counts + 1.0)
 
+    @cached_property
+    def loadings(self):
+        """Features of the cells with a smooth prior, before they are weighted and truncated."""
+        return table_loadings(self.shape, self.kinds)
+
+    @cached_property
+    def max_moment(self):
+        """Upper bound on the second moment of the loadings in each direction, over the rows."""
+        moment = self.loadings.T @ (self.most_counts[:, np.newaxis] * self.loadings)
+        return float(np.linalg.eigvalsh(moment)[-1])
+
+    @cached_property
+    def decomposition(self):
+        """Eigenvalues of the loadings' covariance, summed over the rows, and its eigenvectors.
+
+        Truncated features are not exact multiples of the loadings, but nearly. The table's weight
+        changes from stage to stage, and with this approximation only the eigenvalues change.
+        """
+        counts = self.expected_counts
+        sums = counts @ self.loadings
+        moment = self.loadings.T @ (counts[:, np.newaxis] * self.loadings)
+        values, vectors = np.linalg.eigh(moment - np.outer(sums, sums) / max(counts.sum(), 1.0))
+        return np.maximum(values, 0.0), vectors
+
     def block(self, term, weight):
         """Return the block of the table's cells in a design, for a term's index and weight."""
         if self.is_smooth:
             return SmoothBlock(
                 term=term,
                 weight=weight,
-                loadings=table_loadings(self.shape, self.kinds),
+                loadings=self.loadings,
                 cell_counts=self.expected_counts,
                 most_counts=self.most_counts,
+                table=self,
             )
         return Block(
             term=term,
