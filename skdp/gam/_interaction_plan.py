@@ -82,9 +82,9 @@ MAX_MEAN_SHIFT = 0.3
 # Smallest sensitivity of a score, in units of the clip, for which noise is drawn.
 MIN_SENSITIVITY = 2.0**-30
 # Number of steps per square root of the condition number in the stages before the last, for numeric
-# targets (otherwise it is 2). Early weights of numeric targets need not be converged: the score of a
-# table contains no effects of single columns, and the last steps minimize another loss, because
-# their clip follows the residuals. docs/theory/additive_models.md, section 7, has the figures.
+# targets (otherwise it is 2). Early weights of numeric targets need not be converged: the score of
+# a table contains no effects of single columns, and the last steps minimize another loss, because
+# their clip follows the residuals. See docs/theory/additive_models.md, section 7, for figures.
 EARLY_STEPS_PER_ROOT = 1.0
 # Fraction of a row's squared norm that single columns receive.
 MAIN_FRACTION = 0.7

@@ -108,9 +108,10 @@ MAX_L2_REG_STRENGTH = 2.0
 # Lower limit of the finest level with delta > 0 and with delta = 0: 16 cells.
 MIN_LEVELS = 4
 MIN_PURE_LEVELS = 4
-# Multiple of the null decrease of the loss that the shrinkage test subtracts if the evidence chooses
-# the penalty. The test clips changes in scores at half their typical size, and the covariance of a
-# normal variable with its clipped version is P(|N| < 1/2) = .383 of its variance (Stein 1981).
+# Multiple of the null decrease of the loss that the shrinkage test subtracts if the evidence
+# chooses the penalty. The test clips changes in scores at half their typical size, and the
+# covariance of a normal variable with its clipped version is P(|N| < 1/2) = .383 of its variance
+# (Stein 1981).
 NULL_DECREASE_FACTOR = 0.383
 # Maximum effective degrees of freedom of the weights, relative to the number of rows.
 MAX_DOF_FRACTION = 0.25

@@ -7,7 +7,13 @@ import pytest
 
 from skdp.gam._blocks import Block, BlockDesign
 from skdp.gam._descent import Schedule, descend
-from skdp.gam._evidence import averaged_response, effective_dof, penalty_by_evidence, spectrum
+from skdp.gam._evidence import (
+    averaged_response,
+    chance_dof,
+    penalty_by_evidence,
+    spectrum,
+    unclipped_fraction,
+)
 
 SCHEDULE = Schedule(loss_smoothness=50.0, l2_reg_strength=0.5, penalty_to_noise=1.0)
 
@@ -105,10 +111,61 @@ def test_variance_of_weights_is_found(signal):
         assert 0.6 * best < found < 1.7 * best
 
 
+def schedule_of(strength, smoothness=50.0, log_ratio=7.0):
+    ratio = math.exp(log_ratio)
+    return Schedule(loss_smoothness=smoothness, l2_reg_strength=strength, penalty_to_noise=ratio)
+
+
 def test_chance_falls_with_the_penalty():
     design = layout_of()
-    degrees = [effective_dof(design, strength) for strength in (1e-9, 1.0, 1e9)]
+    degrees = [
+        chance_dof(design, schedule_of(strength, strength + 50.0), strength)
+        for strength in (1e-3, 1.0, 1e6)
+    ]
+    moments, _ = spectrum(design)
     # Six columns of sixteen cells, less the mean of each.
-    assert degrees[0] == pytest.approx(90.0, rel=1e-3)
-    assert degrees[0] > degrees[1] > degrees[2]
+    assert degrees[0] == pytest.approx(90.0, rel=1e-2)
+    # The steps have converged: the trace of a ridge regression.
+    assert degrees[1] == pytest.approx(np.sum(moments / (moments + 1.0)), rel=1e-3)
     assert degrees[2] < 1e-3
+
+
+@pytest.mark.parametrize(("strength", "slope"), [(0.5, 1.0), (20.0, 1.0), (20.0, 0.6)])
+def test_chance_is_the_covariance_of_fitted_values_and_targets(strength, slope):
+    """Targets that columns do not explain have this covariance with the mean of the last steps."""
+    design = layout_of()
+    moments, _ = spectrum(design)
+    column = moments[:, np.newaxis]
+    # The gradient at weights 0 has the variance of the targets times the second moments.
+    gradients = np.sqrt(column) * np.random.default_rng(2).normal(size=(len(moments), 4000))
+    weights, last_strength = descend(
+        lambda w: slope * column * w - gradients,
+        SCHEDULE,
+        np.zeros_like(gradients),
+        math.inf,
+        penalty=lambda _: strength,
+    )
+    assert last_strength == strength
+    covariances = np.sum(weights * gradients, axis=0)
+    error = covariances.std() / math.sqrt(len(covariances))
+    found = chance_dof(design, SCHEDULE, strength, slope)
+    # Six standard errors.
+    assert abs(found - covariances.mean()) < 6.0 * error
+    if strength > SCHEDULE.l2_reg_strength:
+        # The mean contains iterates of the first steps, whose penalty was smaller.
+        assert found > 1.02 * np.sum(moments / (slope * moments + strength))
+
+
+@pytest.mark.parametrize("clip", [0.6, 1.0, 2.0, 5.0])
+def test_mean_clipped_squares_tell_how_many_residuals_are_clipped(clip):
+    grid = np.linspace(-12.0, 12.0, 200_001)
+    density = np.exp(-(grid**2) / 2.0)
+    density /= density.sum()
+    mean_square = density @ np.minimum(grid**2, clip**2) / clip**2
+    inside = density @ (np.abs(grid) < clip)
+    assert unclipped_fraction(mean_square) == pytest.approx(inside, abs=1e-4)
+
+
+def test_impossible_mean_squares_give_the_limits():
+    assert 0.39 < unclipped_fraction(1.5) < 0.41
+    assert unclipped_fraction(-1.0) == pytest.approx(1.0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp.gam._blocks import WEIGHT_STEP, BlockDesign, joint_design, main_design
+from skdp.gam._blocks import SMOOTHNESS_MARGIN, WEIGHT_STEP, BlockDesign, joint_design, main_design
 from skdp.gam._evidence import spectrum
 from skdp.gam._smooth_blocks import (
     CORRELATION_LENGTH,
@@ -146,6 +146,26 @@ def test_the_spectrum_is_that_of_centered_features():
     total = np.concatenate([b.matrix for b in design.blocks if b.term == 0], axis=1)
     largest = np.linalg.eigvalsh(total.T @ (counts[:, np.newaxis] * total))[-1]
     assert largest <= sum(b.max_moment for b in design.blocks if b.term == 0) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.5])
+def test_the_eigenvectors_of_a_table_are_nearly_those_of_its_features(weight):
+    """Features are truncated loadings; the table computes eigenvectors of the loadings once."""
+    _, terms = design_of(n_terms=3)
+    table = make_table(terms, (0, 1), 144, 2000, is_smooth=True)
+    block = table.block(3, weight)
+    counts = table.expected_counts
+    centered = block.matrix - counts @ block.matrix / counts.sum()
+    covariance = centered.T @ (counts[:, np.newaxis] * centered)
+    values, vectors = table.decomposition
+    rotated = vectors.T @ covariance @ vectors
+    scale = weight**2 * values.max()
+    np.testing.assert_allclose(rotated, np.diag(weight**2 * values), atol=0.03 * scale)
+    moment = block.matrix.T @ (table.most_counts[:, np.newaxis] * block.matrix)
+    exact = np.linalg.eigvalsh(moment)[-1]
+    assert exact <= SMOOTHNESS_MARGIN * block.max_moment <= 1.2 * exact
+    # Blocks of other designs share the eigenvectors.
+    assert table.block(4, 0.3).table.decomposition is table.decomposition
 
 
 def test_a_longer_design_goes_on_from_the_values_of_a_shorter_one():
