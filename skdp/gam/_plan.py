@@ -725,11 +725,12 @@ class AdditiveFit(ColumnsFit):
         ]
 
     def _shrinkage_factor(
-        self, cells, design, residuals, weights, l2_reg_strength, source, budget_fraction
+        self, cells, design, residuals, weights, l2_reg_strength, source, budget_fraction=None
     ):
         """Return the factor by which the weights are shrunk; see `ShrinkageRule`.
 
         `l2_reg_strength` is the strength in the last steps; None uses that of the first steps.
+        `budget_fraction` is that of the last steps; None uses the planned one.
         """
         rule = ShrinkageRule(
             1, 1.0, self.task.clip, 0.0, self.task.min_shrinkage_factor, NULL_DECREASE_FACTOR
