@@ -178,5 +178,9 @@ def _loadings_of(covariance):
 
 def table_loadings(shape, kinds):
     """Return the loadings of the cells of a table: products of those of its axes."""
-    axes = [smooth_loadings(n - 1, kind != "label") for n, kind in zip(shape, kinds, strict=True)]
-    return reduce(np.kron, axes)
+    return reduce(np.kron, map(axis_loadings, shape, kinds))
+
+
+def axis_loadings(n_cells, kind):
+    """Return the loadings of the cells of one axis of a table, for a column of this kind."""
+    return smooth_loadings(n_cells - 1, kind != "label")

@@ -24,7 +24,7 @@ from skdp._data._dyadic import merge_cells
 from skdp._data._parts import sum_over
 from skdp.gam._blocks import Block
 from skdp.gam._joint_codes import JointCodes
-from skdp.gam._smooth_blocks import SmoothBlock, table_loadings
+from skdp.gam._smooth_blocks import SmoothBlock, axis_loadings, table_loadings
 from skdp.stats._column_cells import Term
 from skdp.utils._values import FrozenValue
 
@@ -123,9 +123,22 @@ class Table(FrozenValue):
 
     @cached_property
     def max_moment(self):
-        """Upper bound on the second moment of the loadings in each direction, over the rows."""
-        moment = self.loadings.T @ (self.most_counts[:, np.newaxis] * self.loadings)
-        return float(np.linalg.eigvalsh(moment)[-1])
+        """Upper bound on the second moment of the loadings in each direction, over the rows.
+
+        If no cell of an axis has more than 1 / `MAX_DEPENDENCE` of the rows, the bounds on the
+        counts are products of frequencies plus 1. The second moment is then a sum of two Kronecker
+        products, each of whose largest eigenvalues is the product of those of its axes.
+        """
+        if max(p.max() for p in self.frequencies) > 1.0 / MAX_DEPENDENCE:
+            moment = self.loadings.T @ (self.most_counts[:, np.newaxis] * self.loadings)
+            return float(np.linalg.eigvalsh(moment)[-1])
+        expected = MAX_DEPENDENCE * self.n_rows
+        one_per_cell = 1.0
+        for n_cells, kind, p in zip(self.shape, self.kinds, self.frequencies, strict=True):
+            loadings = axis_loadings(n_cells, kind)
+            expected *= np.linalg.eigvalsh(loadings.T @ (p[:, np.newaxis] * loadings))[-1]
+            one_per_cell *= np.linalg.eigvalsh(loadings.T @ loadings)[-1]
+        return float(expected + one_per_cell)
 
     @cached_property
     def decomposition(self):

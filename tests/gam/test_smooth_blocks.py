@@ -163,7 +163,7 @@ def test_the_eigenvectors_of_a_table_are_nearly_those_of_its_features(weight):
     np.testing.assert_allclose(rotated, np.diag(weight**2 * values), atol=0.03 * scale)
     moment = block.matrix.T @ (table.most_counts[:, np.newaxis] * block.matrix)
     exact = np.linalg.eigvalsh(moment)[-1]
-    assert exact <= SMOOTHNESS_MARGIN * block.max_moment <= 1.2 * exact
+    assert exact <= SMOOTHNESS_MARGIN * block.max_moment <= 1.25 * exact
     # Blocks of other designs share the eigenvectors.
     assert table.block(4, 0.3).table.decomposition is table.decomposition
 
