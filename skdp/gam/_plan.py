@@ -566,7 +566,15 @@ class AdditiveFit(ColumnsFit):
         )
         return replace(state, weights=weights)
 
-    def _last_steps(self, state, source, *, budget_fraction=None, earlier_fraction=0.0):
+    def _last_steps(
+        self,
+        state,
+        source,
+        *,
+        budget_fraction=None,
+        earlier_fraction=0.0,
+        steps_per_root=_descent.STEPS_PER_ROOT,
+    ):
         """Take the steps that produce the model, and return everything that is released.
 
         Parameters
@@ -578,12 +586,15 @@ class AdditiveFit(ColumnsFit):
         earlier_fraction : float, default=0.0
             Budget fraction of earlier steps with the same model. Their weights are averaged with
             those of the last steps.
+        steps_per_root : float, default=STEPS_PER_ROOT
+            Number of steps per square root of the condition number.
         """
         budget_fraction = budget_fraction or self.budget_fractions["steps"]
         design = state.design
+        problem = self._problem(design, budget_fraction, steps_per_root)
         drift = None
         if self.has_standard_errors:
-            drift = IterateDrift(self._problem(design, budget_fraction))
+            drift = IterateDrift(problem)
         residuals = state.residuals(self.task)
         weights, last_strength = self._descent(
             state.cells,
@@ -595,6 +606,7 @@ class AdditiveFit(ColumnsFit):
             variance=state.variance,
             drift=drift,
             report_progress=True,
+            steps_per_root=steps_per_root,
         )
         if earlier_fraction:
             weights = budget_fraction * weights + earlier_fraction * state.weights
@@ -606,7 +618,7 @@ class AdditiveFit(ColumnsFit):
                 final_strength = max(final_strength, l2_reg_strength)
             l2_reg_strength = final_strength
         shrinkage_factor = self._shrinkage_factor(
-            state.cells, design, residuals, weights, l2_reg_strength, source, budget_fraction
+            state.cells, design, residuals, weights, l2_reg_strength, source, problem
         )
         bin_values = design.bin_values(weights * shrinkage_factor)
         constant = state.baseline + bin_values[-1][0]
@@ -615,7 +627,7 @@ class AdditiveFit(ColumnsFit):
         values = [bin_values[t] for t in range(len(bin_values) - 1)]
         stds = None
         if self.has_standard_errors:
-            schedules = self._step_schedules(design, last_strength, budget_fraction)
+            schedules = _step_schedules(problem, last_strength)
             stds = self._standard_errors(state, values, constant, schedules, budget_fraction, drift)
             stds = state.expand([shrinkage_factor * term_stds for term_stds in stds])
         return state.released_terms, state.expand(values), constant, stds
@@ -652,13 +664,6 @@ class AdditiveFit(ColumnsFit):
     def has_standard_errors(self):
         """True if a fit computes standard errors of the values: with delta > 0, not for trees."""
         return self.has_trends and not self.budget.is_pure
-
-    def _step_schedules(self, design, l2_reg_strength, budget_fraction):
-        """Return the schedule of each of the last steps; the penalty changes halfway through."""
-        problem = self._problem(design, budget_fraction)
-        half = problem.n_steps // 2
-        second_half = replace(problem, l2_reg_strength=l2_reg_strength)
-        return [problem] * half + [second_half] * (problem.n_steps - half)
 
     def _main_design(self, terms, trend_fraction=0.0):
         # Laplace noise grows with the number of blocks. With delta = 0, a roughness penalty on
@@ -725,12 +730,12 @@ class AdditiveFit(ColumnsFit):
         ]
 
     def _shrinkage_factor(
-        self, cells, design, residuals, weights, l2_reg_strength, source, budget_fraction=None
+        self, cells, design, residuals, weights, l2_reg_strength, source, problem=None
     ):
         """Return the factor by which the weights are shrunk; see `ShrinkageRule`.
 
         `l2_reg_strength` is the strength in the last steps; None uses that of the first steps.
-        `budget_fraction` is that of the last steps; None uses the planned one.
+        `problem` is that of the last steps; None uses the planned one.
         """
         rule = ShrinkageRule(
             1, 1.0, self.task.clip, 0.0, self.task.min_shrinkage_factor, NULL_DECREASE_FACTOR
@@ -743,7 +748,7 @@ class AdditiveFit(ColumnsFit):
         noisy = self.shrinkage_test.release(decreases, random_state=source)
         if self.finds_variance:
             mean_square = noisy[2] / (SQUARED_RESIDUAL_WEIGHT * self.n_rows)
-            problem = self._problem(design, budget_fraction)
+            problem = problem or self._problem(design)
             slope = unclipped_fraction(mean_square)
             dof = chance_dof(design, problem, l2_reg_strength, slope)
             rule = replace(rule, null_fraction=dof / self.n_rows)
@@ -940,6 +945,13 @@ class AdditiveFit(ColumnsFit):
         dof = np.sum(curvatures / hessian_diag) * weights.shape[1]
         squared_norm = np.sum(weights[1:] ** 2) - noise
         return dof / max(squared_norm, dof / MAX_L2_REG_STRENGTH)
+
+
+def _step_schedules(problem, l2_reg_strength):
+    """Return the schedule of each of the last steps; the penalty changes halfway through."""
+    half = problem.n_steps // 2
+    second_half = replace(problem, l2_reg_strength=l2_reg_strength)
+    return [problem] * half + [second_half] * (problem.n_steps - half)
 
 
 def plan_additive(fit):
