@@ -602,7 +602,7 @@ def test_fewer_steps_before_the_last_with_the_squared_loss(monkeypatch, loss, st
     X = rng.uniform(-1.0, 1.0, size=(4000, 4))
     y = 3.0 + 2.0 * X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=4000)
     model = DPAdditiveRegressor(
-        8.0, bounds=(-1, 1), target_bounds=(0, 6), interactions=2, loss=loss, random_state=0
+        8.0, bounds=(-1, 1), target_bounds=(0, 6), interactions=3, loss=loss, random_state=0
     )
     model.fit(X, y)
     assert len(model.shape_functions_) > 4
