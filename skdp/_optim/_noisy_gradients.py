@@ -84,6 +84,18 @@ class ShrinkageRule(FrozenValue):
         typical_change = self.norm * math.sqrt(np.mean(displacement**2))
         return max(DISPLACEMENT_CLIP * typical_change, MIN_DISPLACEMENT), self.residual
 
+    def null_decrease(self, decreases, displacement):
+        """Return the decrease of the loss expected under the null, times the rule's multiple.
+
+        The parameters are as in `shrinkage_factor`.
+        """
+        first, last, squares = np.ravel(decreases)[:3].tolist()
+        change, residual = self.clip_norms(displacement)
+        unexplained = max(squares * (residual / change / SQUARED_RESIDUAL_WEIGHT) - first, 0.0)
+        released = (first, last, squares / SQUARED_RESIDUAL_WEIGHT)
+        null_fraction = self.estimate_null_fraction(released, displacement)
+        return self.null_decrease_factor * null_fraction * unexplained
+
     def shrinkage_factor(self, decreases, displacement, noise_std=0.0):
         """Return the factor that keeps only the part of the displacement beyond chance and noise.
 
@@ -103,12 +115,8 @@ class ShrinkageRule(FrozenValue):
         -------
         float
         """
-        first, last, squares = np.ravel(decreases)[:3].tolist()
-        change, residual = self.clip_norms(displacement)
-        unexplained = max(squares * (residual / change / SQUARED_RESIDUAL_WEIGHT) - first, 0.0)
-        released = (first, last, squares / SQUARED_RESIDUAL_WEIGHT)
-        null_fraction = self.estimate_null_fraction(released, displacement)
-        null_decrease = self.null_decrease_factor * null_fraction * unexplained
+        first, last = np.ravel(decreases)[:2].tolist()
+        null_decrease = self.null_decrease(decreases, displacement)
         net_decrease = max(first - null_decrease - noise_std, 0.0)
         # Along the displacement, the directional derivative goes from -first to last, so the
         # quadratic model has its minimum at first / (first + last).

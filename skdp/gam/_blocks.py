@@ -65,6 +65,8 @@ class Block(FrozenValue):
     cell_counts: np.ndarray | None = None
     most_counts: np.ndarray | None = None
 
+    table = None
+
     @property
     def size(self):
         return len(self.counts)

@@ -29,6 +29,8 @@ from skdp.utils._values import FrozenValue
 # Gradient descent: minimum number of steps, and the constants from which the maximum is computed.
 MIN_STEPS = 4
 MAX_STEPS = 2_200
+# Number of steps per square root of the condition number.
+STEPS_PER_ROOT = 2.0
 # Largest logarithm of `penalty_to_noise` that increases the number of steps.
 MAX_LOG_RATIO = 7.0
 # From this square root of the condition number on, noise does not reduce the number of steps.
@@ -138,11 +140,14 @@ class Schedule(FrozenValue):
         Strength lambda of the penalty, lambda / 2 times the squared norm.
     penalty_to_noise : float
         Strength relative to the strength that the noise alone would require.
+    steps_per_root : float, default=STEPS_PER_ROOT
+        Number of steps per square root of the condition number, with much noise.
     """
 
     loss_smoothness: float
     l2_reg_strength: float
     penalty_to_noise: float
+    steps_per_root: float = STEPS_PER_ROOT
 
     @cached_property
     def smoothness(self):
@@ -157,12 +162,12 @@ class Schedule(FrozenValue):
     def n_steps(self):
         """Number of steps.
 
-        The number is twice the square root of the condition number. It is larger with little noise,
-        because more precision is then worthwhile, and smaller with much noise.
+        The number is proportional to the square root of the condition number. It is larger with
+        little noise, because more precision is then worthwhile, and smaller with much noise.
         """
         root = math.sqrt(self.smoothness / self.l2_reg_strength)
         noise_factor = min(self.penalty_to_noise * math.sqrt(root / FULL_STEPS_ROOT), 1.0)
-        return max(int(2.0 * noise_factor * self._log_ratio * root), MIN_STEPS)
+        return max(int(self.steps_per_root * noise_factor * self._log_ratio * root), MIN_STEPS)
 
     @property
     def n_averaged(self):

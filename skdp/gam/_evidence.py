@@ -19,6 +19,8 @@ import math
 
 import numpy as np
 
+from skdp.gam._descent import descend
+
 # Number of curvatures for which the response of the steps is computed; it is interpolated for
 # others.
 N_CURVATURES = 60
@@ -33,6 +35,9 @@ N_BISECTIONS = 40
 # Features of a term with more cells are assumed to be uncorrelated, because the eigenvalue problem
 # would be too large.
 MAX_CELLS = 400
+# Smallest and largest clip of residuals, in their standard deviations, that a released mean square
+# may imply. At the smallest, two residuals of five are within the clip.
+CLIPS_IN_STDS = (0.524, 30.0)
 
 
 def spectrum(design, weights=None):
@@ -84,6 +89,13 @@ def _decompositions(design):
     return design.decompositions
 
 
+def term_decomposition(design, term):
+    """Return the eigenvalues of one term's covariance, and its eigenvectors (None if diagonal)."""
+    terms = [block.term for block in design.blocks if block.term >= 0]
+    position = list(dict.fromkeys(terms)).index(term)
+    return _decompositions(design)[position][1:]
+
+
 def _term_blocks(design):
     """Return, for each term except the constant, its blocks and the slices of their weights."""
     terms = {}
@@ -105,6 +117,9 @@ def _eigenvectors(blocks):
     if is_diagonal or len(counts) > MAX_CELLS:
         moments = [np.maximum(block.moments, 0.0) for block in blocks]
         return np.concatenate(moments), None
+    if blocks[0].table is not None:
+        values, vectors = blocks[0].table.decomposition
+        return blocks[0].weight ** 2 * values, vectors
     features = np.concatenate([block.matrix for block in blocks], axis=1)
     sums = counts @ features
     moment = features.T @ (counts[:, np.newaxis] * features)
@@ -220,7 +235,7 @@ def min_l2_reg_strength(design, max_dof):
     ----------
     design : BlockDesign
     max_dof : float
-        Maximum of `effective_dof`.
+        Maximum of the trace of the matrix that maps targets to fitted values.
     """
     moments, _ = spectrum(design)
     low = 0.0
@@ -234,19 +249,56 @@ def min_l2_reg_strength(design, max_dof):
     return high
 
 
-def effective_dof(design, l2_reg_strength, curvature=1.0):
-    """Return the effective degrees of freedom of weights with an L2 penalty (Efron 2004).
+def chance_dof(design, schedule, l2_reg_strength, slope=1.0):
+    """Return the effective degrees of freedom of the weights after all steps (Efron 2004).
 
-    This is the trace of the matrix that maps targets to fitted values. Multiplied by the variance
-    of residuals, it is the decrease in twice the squared error that is expected if columns are not
-    related to the targets.
+    On a quadratic loss, the weights are a linear function of the targets. This is the trace of the
+    matrix that maps targets to fitted values. Multiplied by the variance of residuals, it is the
+    sum over the rows of the covariance of fitted values and targets if columns are not related to
+    the targets. The mean of the last iterates still contains iterates that the strength of the
+    first steps determined, so the trace is computed by taking the steps in each eigendirection.
 
     Parameters
     ----------
     design : BlockDesign
+    schedule : Schedule
+        Schedule of the first half of the steps.
     l2_reg_strength : float
-    curvature : float, default=1.0
-        Typical curvature of the loss.
+        Regularization strength of the second half.
+    slope : float, default=1.0
+        Curvature of a row's loss: the fraction of rows whose residual is not clipped.
     """
     moments, _ = spectrum(design)
-    return float(np.sum(moments / (curvature * moments + l2_reg_strength)))
+
+    def gradient(weights):
+        return slope * moments * weights - 1.0
+
+    def penalty(_):
+        return l2_reg_strength
+
+    start = np.zeros(len(moments))
+    responses, _ = descend(gradient, schedule, start, math.inf, penalty=penalty)
+    return float(moments @ responses)
+
+
+def unclipped_fraction(mean_square):
+    """Return the fraction of normal residuals within their clip, from their mean clipped square.
+
+    For a residual with standard deviation 1 and the clip z, the mean square in units of the squared
+    clip is (P(|r| < z) - 2 z phi(z)) / z**2 + P(|r| > z), which decreases from 1 to 0.
+
+    Parameters
+    ----------
+    mean_square : float
+        Released mean of squared clipped residuals, in units of the squared clip.
+    """
+    low, high = CLIPS_IN_STDS
+    for _ in range(N_BISECTIONS):
+        middle = math.sqrt(low * high)
+        inside = math.erf(middle / math.sqrt(2.0))
+        density = math.exp(-(middle**2) / 2.0) / math.sqrt(2.0 * math.pi)
+        if (inside - 2.0 * middle * density) / middle**2 + 1.0 - inside > mean_square:
+            low = middle
+        else:
+            high = middle
+    return math.erf(math.sqrt(low * high) / math.sqrt(2.0))

@@ -13,12 +13,17 @@ from skdp._data._persons import row_weights_of
 from skdp._data._sums import exact_sum
 from skdp._fitting._fit_progress import progress_callback
 from skdp._loops import choose_loops
-from skdp._optim._clipped_sums import MAX_DECREASE_NORM, sum_loss_decreases
+from skdp._optim._clipped_sums import MAX_DECREASE_NORM, SQUARED_RESIDUAL_WEIGHT, sum_loss_decreases
 from skdp._optim._default_settings import MAX_NULL_FRACTION
 from skdp._optim._noisy_gradients import ShrinkageRule
 from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.gam import _blocks, _descent
-from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_evidence
+from skdp.gam._evidence import (
+    chance_dof,
+    min_l2_reg_strength,
+    penalty_by_evidence,
+    unclipped_fraction,
+)
 from skdp.gam._joint_codes import JointCodes
 from skdp.gam._standard_errors import IterateDrift, standard_errors
 from skdp.gam._tables import append_joint_terms, make_table, table_cells
@@ -103,12 +108,11 @@ MAX_L2_REG_STRENGTH = 2.0
 # Lower limit of the finest level with delta > 0 and with delta = 0: 16 cells.
 MIN_LEVELS = 4
 MIN_PURE_LEVELS = 4
-# Multiple of the loss's null decrease that the shrinkage test subtracts if the evidence chooses the
-# penalty. The test clips changes in scores at half their typical size, and a normal variable shares
-# P(|N| < 1/2) = .383 of its variance with its clipped version. The rest allows for columns that are
-# not independent of each other, and for smooth features, of which a few explain most of the
-# variance: on columns of noise, .5 costs .013 more in R² (1,500 rows, 20 columns, epsilon = 2).
-NULL_DECREASE_FACTOR = 0.7
+# Multiple of the null decrease of the loss that the shrinkage test subtracts if the evidence
+# chooses the penalty. The test clips changes in scores at half their typical size, and the
+# covariance of a normal variable with its clipped version is P(|N| < 1/2) = .383 of its variance
+# (Stein 1981).
+NULL_DECREASE_FACTOR = 0.383
 # Maximum effective degrees of freedom of the weights, relative to the number of rows.
 MAX_DOF_FRACTION = 0.25
 # Variance of the residuals for two classes, in units of the typical curvature. For a logistic loss,
@@ -149,6 +153,8 @@ class AdditiveFit(ColumnsFit):
 
     # True if numeric columns have a feature that increases from cell to cell.
     has_trends = True
+    # Number of steps per root of the condition number, in the stages of steps before the last.
+    early_steps_per_root = _descent.STEPS_PER_ROOT
 
     @property
     def is_smooth(self):
@@ -556,10 +562,19 @@ class AdditiveFit(ColumnsFit):
             budget_fraction=self.budget_fractions[stage],
             start=state.start,
             variance=state.variance,
+            steps_per_root=self.early_steps_per_root,
         )
         return replace(state, weights=weights)
 
-    def _last_steps(self, state, source, *, budget_fraction=None, earlier_fraction=0.0):
+    def _last_steps(
+        self,
+        state,
+        source,
+        *,
+        budget_fraction=None,
+        earlier_fraction=0.0,
+        steps_per_root=_descent.STEPS_PER_ROOT,
+    ):
         """Take the steps that produce the model, and return everything that is released.
 
         Parameters
@@ -571,12 +586,15 @@ class AdditiveFit(ColumnsFit):
         earlier_fraction : float, default=0.0
             Budget fraction of earlier steps with the same model. Their weights are averaged with
             those of the last steps.
+        steps_per_root : float, default=STEPS_PER_ROOT
+            Number of steps per square root of the condition number.
         """
         budget_fraction = budget_fraction or self.budget_fractions["steps"]
         design = state.design
+        problem = self._problem(design, budget_fraction, steps_per_root)
         drift = None
         if self.has_standard_errors:
-            drift = IterateDrift(self._problem(design, budget_fraction))
+            drift = IterateDrift(problem)
         residuals = state.residuals(self.task)
         weights, last_strength = self._descent(
             state.cells,
@@ -588,6 +606,7 @@ class AdditiveFit(ColumnsFit):
             variance=state.variance,
             drift=drift,
             report_progress=True,
+            steps_per_root=steps_per_root,
         )
         if earlier_fraction:
             weights = budget_fraction * weights + earlier_fraction * state.weights
@@ -599,7 +618,7 @@ class AdditiveFit(ColumnsFit):
                 final_strength = max(final_strength, l2_reg_strength)
             l2_reg_strength = final_strength
         shrinkage_factor = self._shrinkage_factor(
-            state.cells, design, residuals, weights, l2_reg_strength, source
+            state.cells, design, residuals, weights, l2_reg_strength, source, problem
         )
         bin_values = design.bin_values(weights * shrinkage_factor)
         constant = state.baseline + bin_values[-1][0]
@@ -608,7 +627,7 @@ class AdditiveFit(ColumnsFit):
         values = [bin_values[t] for t in range(len(bin_values) - 1)]
         stds = None
         if self.has_standard_errors:
-            schedules = self._step_schedules(design, last_strength, budget_fraction)
+            schedules = _step_schedules(problem, last_strength)
             stds = self._standard_errors(state, values, constant, schedules, budget_fraction, drift)
             stds = state.expand([shrinkage_factor * term_stds for term_stds in stds])
         return state.released_terms, state.expand(values), constant, stds
@@ -645,13 +664,6 @@ class AdditiveFit(ColumnsFit):
     def has_standard_errors(self):
         """True if a fit computes standard errors of the values: with delta > 0, not for trees."""
         return self.has_trends and not self.budget.is_pure
-
-    def _step_schedules(self, design, l2_reg_strength, budget_fraction):
-        """Return the schedule of each of the last steps; the penalty changes halfway through."""
-        problem = self._problem(design, budget_fraction)
-        half = problem.n_steps // 2
-        second_half = replace(problem, l2_reg_strength=l2_reg_strength)
-        return [problem] * half + [second_half] * (problem.n_steps - half)
 
     def _main_design(self, terms, trend_fraction=0.0):
         # Laplace noise grows with the number of blocks. With delta = 0, a roughness penalty on
@@ -717,24 +729,16 @@ class AdditiveFit(ColumnsFit):
             for indices in self.declared_pairs
         ]
 
-    def _shrinkage_factor(self, cells, design, residuals, weights, l2_reg_strength, source):
+    def _shrinkage_factor(
+        self, cells, design, residuals, weights, l2_reg_strength, source, problem=None
+    ):
         """Return the factor by which the weights are shrunk; see `ShrinkageRule`.
 
         `l2_reg_strength` is the strength in the last steps; None uses that of the first steps.
+        `problem` is that of the last steps; None uses the planned one.
         """
-        if self.finds_variance:
-            null_fraction = effective_dof(design, l2_reg_strength) / self.n_rows
-            null_decrease_factor = NULL_DECREASE_FACTOR
-        else:
-            null_fraction = self._null_fraction(design, l2_reg_strength)
-            null_decrease_factor = self.task.null_decrease_factor
         rule = ShrinkageRule(
-            1,
-            1.0,
-            self.task.clip,
-            null_fraction,
-            self.task.min_shrinkage_factor,
-            null_decrease_factor,
+            1, 1.0, self.task.clip, 0.0, self.task.min_shrinkage_factor, NULL_DECREASE_FACTOR
         )
         # The mean square of the scaled weights is approximately that of the scores.
         scaled_weights = weights * np.sqrt(design.diagonal * (design.size / self.n_rows))[:, None]
@@ -742,9 +746,19 @@ class AdditiveFit(ColumnsFit):
         clips = rule.clip_norms(scaled_weights)
         decreases = sum_over(cells, _add_gains, np.zeros(3), scores, residuals, clips)
         noisy = self.shrinkage_test.release(decreases, random_state=source)
+        if self.finds_variance:
+            mean_square = noisy[2] / (SQUARED_RESIDUAL_WEIGHT * self.n_rows)
+            problem = problem or self._problem(design)
+            slope = unclipped_fraction(mean_square)
+            dof = chance_dof(design, problem, l2_reg_strength, slope)
+            rule = replace(rule, null_fraction=dof / self.n_rows)
+        else:
+            null_fraction = self._null_fraction(design, l2_reg_strength)
+            factor = self.task.null_decrease_factor
+            rule = replace(rule, null_fraction=null_fraction, null_decrease_factor=factor)
         return rule.shrinkage_factor(noisy, scaled_weights, self.shrinkage_test.deviation(size=3))
 
-    def _problem(self, design, budget_fraction=None):
+    def _problem(self, design, budget_fraction=None, steps_per_root=_descent.STEPS_PER_ROOT):
         """Return the schedule of the steps or, with delta = 0, the perturbed objective.
 
         The penalty bounds the standard deviation of a score due to noise.
@@ -766,6 +780,7 @@ class AdditiveFit(ColumnsFit):
             loss_smoothness=loss_smoothness,
             l2_reg_strength=l2_reg_strength,
             penalty_to_noise=l2_reg_strength / noise_minimum,
+            steps_per_root=steps_per_root,
         )
 
     def _final_strength(self, design, weights, budget_fraction):
@@ -845,9 +860,10 @@ class AdditiveFit(ColumnsFit):
         variance=None,
         drift=None,
         report_progress=False,
+        steps_per_root=_descent.STEPS_PER_ROOT,
     ):
         """Return the weights and the regularization strength of the last steps."""
-        problem = self._problem(design, budget_fraction)
+        problem = self._problem(design, budget_fraction, steps_per_root)
         if self.budget.is_pure:
             # These sums are not exact, and the noise covers only the rounding in short blocks.
             inexact_sums = partial(
@@ -929,6 +945,13 @@ class AdditiveFit(ColumnsFit):
         dof = np.sum(curvatures / hessian_diag) * weights.shape[1]
         squared_norm = np.sum(weights[1:] ** 2) - noise
         return dof / max(squared_norm, dof / MAX_L2_REG_STRENGTH)
+
+
+def _step_schedules(problem, l2_reg_strength):
+    """Return the schedule of each of the last steps; the penalty changes halfway through."""
+    half = problem.n_steps // 2
+    second_half = replace(problem, l2_reg_strength=l2_reg_strength)
+    return [problem] * half + [second_half] * (problem.n_steps - half)
 
 
 def plan_additive(fit):

@@ -48,6 +48,9 @@ class SmoothBlock(FrozenValue):
         Noisy counts of the term's cells.
     most_counts : ndarray of shape (n_cells,), default=None
         Upper bounds on the counts, for the step size. None if they are the counts.
+    table : Table, default=None
+        The table of the term, if it has several columns. It keeps its eigenvectors, which its
+        blocks in the designs of all stages share.
     """
 
     term: int
@@ -55,6 +58,7 @@ class SmoothBlock(FrozenValue):
     loadings: np.ndarray
     cell_counts: np.ndarray
     most_counts: np.ndarray | None = None
+    table: object = None
 
     ordered = False
     is_indicator = False
@@ -89,6 +93,8 @@ class SmoothBlock(FrozenValue):
     @cached_property
     def max_moment(self):
         """Upper bound on the second moment in each direction, summed over the rows."""
+        if self.table is not None:
+            return self.weight**2 * self.table.max_moment
         counts = self.cell_counts if self.most_counts is None else self.most_counts
         moment = self.matrix.T @ (np.maximum(counts, 0.0)[:, np.newaxis] * self.matrix)
         return float(np.linalg.eigvalsh(moment)[-1])
@@ -172,5 +178,9 @@ def _loadings_of(covariance):
 
 def table_loadings(shape, kinds):
     """Return the loadings of the cells of a table: products of those of its axes."""
-    axes = [smooth_loadings(n - 1, kind != "label") for n, kind in zip(shape, kinds, strict=True)]
-    return reduce(np.kron, axes)
+    return reduce(np.kron, map(axis_loadings, shape, kinds))
+
+
+def axis_loadings(n_cells, kind):
+    """Return the loadings of the cells of one axis of a table, for a column of this kind."""
+    return smooth_loadings(n_cells - 1, kind != "label")

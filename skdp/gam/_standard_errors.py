@@ -16,6 +16,7 @@ columns, its standard errors are increased. See ``docs/theory/additive_models.md
 import numpy as np
 from scipy.special import expit
 
+from skdp.gam._evidence import term_decomposition
 from skdp.gam._poisson_task import PoissonTask
 
 # If a term has more cells, there are no standard errors, because the eigenvalue problem would be
@@ -130,34 +131,71 @@ def standard_errors(design, terms, values, constant, task, schedules, noise_std,
     term_counts = [np.maximum(np.ravel(term.counts), 0.0) for term in terms]
     means, variances = _score_moments(term_counts, values)
     mean_score = constant + sum(means)
-    results = []
-    for term, term_values in enumerate(values):
-        blocks = [block for block in design.blocks if block.term == term]
-        counts = term_counts[term]
+    bases = {}
+    for term, (counts, term_values) in enumerate(zip(term_counts, values, strict=True)):
         if len(counts) > MAX_CELLS:
-            results.append(np.full_like(term_values, np.nan))
             continue
-        features = np.concatenate([block.matrix for block in blocks], axis=1)
-        total = max(counts.sum(), 1.0)
-        centered = features - counts @ features / total
         spread = np.sqrt(np.maximum(sum(variances) - variances[term], 0.0))
         scores = mean_score - means[term] + term_values
-        weights = counts * _curvatures(task, scores[:, 0], spread[0])
-        sums = weights @ features
-        hessian = features.T @ (weights[:, np.newaxis] * features)
-        hessian -= np.outer(sums, sums) / max(weights.sum(), 1.0)
-        curvatures, vectors = np.linalg.eigh(hessian)
-        curvatures = np.maximum(curvatures, 0.0)
-        directions = centered @ vectors
-        gain = noise_std * noise_gain(curvatures, schedules, of_iterates=averaged)
-        stds = np.sqrt((directions**2) @ gain**2)
-        gain = noise_std * noise_gain(curvatures, schedules, of_lookaheads=drift.coefficients())
-        drift_stds = np.sqrt((directions**2) @ gain**2)
+        row_curvatures = _curvatures(task, scores[:, 0], spread[0])
+        bases[term] = _eigenbasis(design, term, counts, row_curvatures)
+    # The recursion through the steps is run once, with the directions of all terms.
+    all_curvatures = np.concatenate([np.zeros(0), *(basis[0] for basis in bases.values())])
+    gains = noise_std * noise_gain(all_curvatures, schedules, of_iterates=averaged)
+    drift_gains = noise_std * noise_gain(
+        all_curvatures, schedules, of_lookaheads=drift.coefficients()
+    )
+    results = []
+    start = 0
+    for term, (counts, term_values) in enumerate(zip(term_counts, values, strict=True)):
+        if term not in bases:
+            results.append(np.full_like(term_values, np.nan))
+            continue
+        curvatures, squared_directions = bases[term]
+        directions_slice = slice(start, start + len(curvatures))
+        start += len(curvatures)
+        stds = np.sqrt(squared_directions @ gains[directions_slice] ** 2)
+        drift_stds = np.sqrt(squared_directions @ drift_gains[directions_slice] ** 2)
+        total = max(counts.sum(), 1.0)
         term_drift = drift_values[term] - counts @ drift_values[term] / total
         ratios = term_drift / np.maximum(drift_stds, 1e-300)[:, np.newaxis]
         inflation = max(1.0, float(np.sqrt(np.mean(ratios**2))))
         results.append(np.repeat(inflation * stds[:, np.newaxis], term_values.shape[1], axis=1))
     return results
+
+
+def _eigenbasis(design, term, counts, row_curvatures):
+    """Return the curvatures of a term's eigendirections, and its squared centered features in them.
+
+    Parameters
+    ----------
+    design : BlockDesign
+    term : int
+    counts : ndarray of shape (n_cells,)
+        Noisy counts of the term's cells, at least 0.
+    row_curvatures : ndarray of shape (n_cells,)
+        Curvature of a row's loss in each cell.
+
+    Returns
+    -------
+    curvatures : ndarray of shape (n_features,)
+    squared_directions : ndarray of shape (n_cells, n_features)
+    """
+    blocks = [block for block in design.blocks if block.term == term]
+    features = np.concatenate([block.matrix for block in blocks], axis=1)
+    centered = features - counts @ features / max(counts.sum(), 1.0)
+    curvatures, vectors = None, None
+    if (row_curvatures == 1.0).all():
+        # The Hessian is the features' covariance.
+        curvatures, vectors = term_decomposition(design, term)
+    if vectors is None:
+        weights = counts * row_curvatures
+        sums = weights @ features
+        hessian = features.T @ (weights[:, np.newaxis] * features)
+        hessian -= np.outer(sums, sums) / max(weights.sum(), 1.0)
+        curvatures, vectors = np.linalg.eigh(hessian)
+        curvatures = np.maximum(curvatures, 0.0)
+    return curvatures, (centered @ vectors) ** 2
 
 
 def _score_moments(term_counts, values):

@@ -16,15 +16,15 @@ It is a seminorm of S. So a row whose residual r is added to one cell changes th
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from skdp._data._dyadic import merge_cells
 from skdp._data._parts import sum_over
-from skdp._loops import get_loops
 from skdp.gam._blocks import Block
 from skdp.gam._joint_codes import JointCodes
-from skdp.gam._smooth_blocks import SmoothBlock, table_loadings
+from skdp.gam._smooth_blocks import SmoothBlock, axis_loadings, table_loadings
 from skdp.stats._column_cells import Term
 from skdp.utils._values import FrozenValue
 
@@ -116,15 +116,53 @@ class Table(FrozenValue):
             bounds = np.minimum.outer(bounds, margin)
         return np.minimum(bounds.ravel(), MAX_DEPENDENCE * self.expected_counts + 1.0)
 
+    @cached_property
+    def loadings(self):
+        """Features of the cells with a smooth prior, before they are weighted and truncated."""
+        return table_loadings(self.shape, self.kinds)
+
+    @cached_property
+    def max_moment(self):
+        """Upper bound on the second moment of the loadings in each direction, over the rows.
+
+        If no cell of an axis has more than 1 / `MAX_DEPENDENCE` of the rows, the bounds on the
+        counts are products of frequencies plus 1. The second moment is then a sum of two Kronecker
+        products, each of whose largest eigenvalues is the product of those of its axes.
+        """
+        if max(p.max() for p in self.frequencies) > 1.0 / MAX_DEPENDENCE:
+            moment = self.loadings.T @ (self.most_counts[:, np.newaxis] * self.loadings)
+            return float(np.linalg.eigvalsh(moment)[-1])
+        expected = MAX_DEPENDENCE * self.n_rows
+        one_per_cell = 1.0
+        for n_cells, kind, p in zip(self.shape, self.kinds, self.frequencies, strict=True):
+            loadings = axis_loadings(n_cells, kind)
+            expected *= np.linalg.eigvalsh(loadings.T @ (p[:, np.newaxis] * loadings))[-1]
+            one_per_cell *= np.linalg.eigvalsh(loadings.T @ loadings)[-1]
+        return float(expected + one_per_cell)
+
+    @cached_property
+    def decomposition(self):
+        """Eigenvalues of the loadings' covariance, summed over the rows, and its eigenvectors.
+
+        Truncated features are not exact multiples of the loadings, but nearly. The table's weight
+        changes from stage to stage, and with this approximation only the eigenvalues change.
+        """
+        counts = self.expected_counts
+        sums = counts @ self.loadings
+        moment = self.loadings.T @ (counts[:, np.newaxis] * self.loadings)
+        values, vectors = np.linalg.eigh(moment - np.outer(sums, sums) / max(counts.sum(), 1.0))
+        return np.maximum(values, 0.0), vectors
+
     def block(self, term, weight):
         """Return the block of the table's cells in a design, for a term's index and weight."""
         if self.is_smooth:
             return SmoothBlock(
                 term=term,
                 weight=weight,
-                loadings=table_loadings(self.shape, self.kinds),
+                loadings=self.loadings,
                 cell_counts=self.expected_counts,
                 most_counts=self.most_counts,
+                table=self,
             )
         return Block(
             term=term,
@@ -364,13 +402,21 @@ def table_sums(cells, tables, scores, residuals, step):
 
 
 def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
-    loops = get_loops(block.loops)
     all_scores = scores(block) + residuals.baseline
     steps = residuals.in_steps(step, block.loops, all_scores, block.targets, block.row_weights)
     column_cells = block.column_cells()
+    # Tables share most axes, so the rows' cells on each axis are looked up once.
+    axis_cells = {}
     for table, total in zip(tables, np.split(totals, ends[:-1]), strict=True):
-        codes = table.cells(column_cells)[:, np.newaxis]
-        loops.add_code_sums(total, codes, [len(total)], steps)
+        codes = 0
+        for j, groups, length in zip(table.indices, table.groups, table.shape, strict=True):
+            key = j, groups.tobytes()
+            if key not in axis_cells:
+                axis_cells[key] = groups[column_cells[j]]
+            codes = codes * length + axis_cells[key]
+        # Steps are whole numbers, and their sums are exact in any order.
+        for k, output_steps in enumerate(steps.T):
+            total[:, k] += np.bincount(codes, weights=output_steps, minlength=len(total))
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +434,7 @@ class InteractionScore(FrozenValue):
     frequencies: list
     n_rows: int
 
-    @property
+    @cached_property
     def weights(self):
         """Weight of each cell: 1 / max(expected rows, average rows per cell).
 

@@ -16,9 +16,22 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._blocks import WEIGHT_STEP, Block, BlockDesign, joint_design, main_design
+from skdp.gam._blocks import (
+    SMOOTHNESS_MARGIN,
+    WEIGHT_STEP,
+    Block,
+    BlockDesign,
+    joint_design,
+    main_design,
+)
 from skdp.gam._descent import Schedule, descend
-from skdp.gam._evidence import averaged_response, effective_dof, penalty_by_evidence, spectrum
+from skdp.gam._evidence import (
+    averaged_response,
+    chance_dof,
+    penalty_by_evidence,
+    spectrum,
+    unclipped_fraction,
+)
 from skdp.gam._plan import AdditiveFit
 from skdp.gam._smooth_blocks import (
     CORRELATION_LENGTH,
@@ -144,13 +157,64 @@ def test_variance_of_weights_is_found(signal):
         assert 0.6 * best < found < 1.7 * best
 
 
+def schedule_of(strength, smoothness=50.0, log_ratio=7.0):
+    ratio = math.exp(log_ratio)
+    return Schedule(loss_smoothness=smoothness, l2_reg_strength=strength, penalty_to_noise=ratio)
+
+
 def test_chance_falls_with_the_penalty():
     design = layout_of()
-    degrees = [effective_dof(design, strength) for strength in (1e-9, 1.0, 1e9)]
+    degrees = [
+        chance_dof(design, schedule_of(strength, strength + 50.0), strength)
+        for strength in (1e-3, 1.0, 1e6)
+    ]
+    moments, _ = spectrum(design)
     # Six columns of sixteen cells, less the mean of each.
-    assert degrees[0] == pytest.approx(90.0, rel=1e-3)
-    assert degrees[0] > degrees[1] > degrees[2]
+    assert degrees[0] == pytest.approx(90.0, rel=1e-2)
+    # The steps have converged: the trace of a ridge regression.
+    assert degrees[1] == pytest.approx(np.sum(moments / (moments + 1.0)), rel=1e-3)
     assert degrees[2] < 1e-3
+
+
+@pytest.mark.parametrize(("strength", "slope"), [(0.5, 1.0), (20.0, 1.0), (20.0, 0.6)])
+def test_chance_is_the_covariance_of_fitted_values_and_targets(strength, slope):
+    """Targets that columns do not explain have this covariance with the mean of the last steps."""
+    design = layout_of()
+    moments, _ = spectrum(design)
+    column = moments[:, np.newaxis]
+    # The gradient at weights 0 has the variance of the targets times the second moments.
+    gradients = np.sqrt(column) * np.random.default_rng(2).normal(size=(len(moments), 4000))
+    weights, last_strength = descend(
+        lambda w: slope * column * w - gradients,
+        SCHEDULE,
+        np.zeros_like(gradients),
+        math.inf,
+        penalty=lambda _: strength,
+    )
+    assert last_strength == strength
+    covariances = np.sum(weights * gradients, axis=0)
+    error = covariances.std() / math.sqrt(len(covariances))
+    found = chance_dof(design, SCHEDULE, strength, slope)
+    # Six standard errors.
+    assert abs(found - covariances.mean()) < 6.0 * error
+    if strength > SCHEDULE.l2_reg_strength:
+        # The mean contains iterates of the first steps, whose penalty was smaller.
+        assert found > 1.02 * np.sum(moments / (slope * moments + strength))
+
+
+@pytest.mark.parametrize("clip", [0.6, 1.0, 2.0, 5.0])
+def test_mean_clipped_squares_tell_how_many_residuals_are_clipped(clip):
+    grid = np.linspace(-12.0, 12.0, 200_001)
+    density = np.exp(-(grid**2) / 2.0)
+    density /= density.sum()
+    mean_square = density @ np.minimum(grid**2, clip**2) / clip**2
+    inside = density @ (np.abs(grid) < clip)
+    assert unclipped_fraction(mean_square) == pytest.approx(inside, abs=1e-4)
+
+
+def test_impossible_mean_squares_give_the_limits():
+    assert 0.39 < unclipped_fraction(1.5) < 0.41
+    assert unclipped_fraction(-1.0) == pytest.approx(1.0)
 
 
 # Blocks with a smooth prior: norms of rows, exact sums, and the covariance of cells.
@@ -283,6 +347,26 @@ def test_the_spectrum_is_that_of_centered_features():
     total = np.concatenate([b.matrix for b in design.blocks if b.term == 0], axis=1)
     largest = np.linalg.eigvalsh(total.T @ (counts[:, np.newaxis] * total))[-1]
     assert largest <= sum(b.max_moment for b in design.blocks if b.term == 0) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.5])
+def test_the_eigenvectors_of_a_table_are_nearly_those_of_its_features(weight):
+    """Features are truncated loadings; the table computes eigenvectors of the loadings once."""
+    _, terms = design_of(n_terms=3)
+    table = make_table(terms, (0, 1), 144, 2000, is_smooth=True)
+    block = table.block(3, weight)
+    counts = table.expected_counts
+    centered = block.matrix - counts @ block.matrix / counts.sum()
+    covariance = centered.T @ (counts[:, np.newaxis] * centered)
+    values, vectors = table.decomposition
+    rotated = vectors.T @ covariance @ vectors
+    scale = weight**2 * values.max()
+    np.testing.assert_allclose(rotated, np.diag(weight**2 * values), atol=0.03 * scale)
+    moment = block.matrix.T @ (table.most_counts[:, np.newaxis] * block.matrix)
+    exact = np.linalg.eigvalsh(moment)[-1]
+    assert exact <= SMOOTHNESS_MARGIN * block.max_moment <= 1.25 * exact
+    # Blocks of other designs share the eigenvectors.
+    assert table.block(4, 0.3).table.decomposition is table.decomposition
 
 
 def test_a_longer_design_goes_on_from_the_values_of_a_shorter_one():

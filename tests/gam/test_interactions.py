@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPGridSearchCV, PrivacyAccountant
 from skdp.accounting import ExponentialMechanism, Gaussian, get_epsilon
 from skdp.base import TableShape
+from skdp.gam import _descent
 from skdp.gam._blocks import main_design
 from skdp.gam._interaction_plan import (
     MIN_SIGNAL_FOR_CHOICE,
@@ -582,3 +583,30 @@ def test_a_search_plans_the_choice_that_its_fits_make(options):
     )
     search.fit(X, y)
     assert accountant.charges
+
+
+@pytest.mark.parametrize(
+    ("loss", "steps_per_root"), [("squared_error", [1.0, 1.0, 1.3]), ("poisson", [2.0, 2.0, 2.0])]
+)
+def test_fewer_steps_before_the_last_with_the_squared_loss(monkeypatch, loss, steps_per_root):
+    schedules = []
+
+    def recorded(gradient, schedule, start, radius, **options):
+        if math.isfinite(radius):
+            schedules.append(schedule)
+        return descend(gradient, schedule, start, radius, **options)
+
+    descend = _descent.descend
+    monkeypatch.setattr(_descent, "descend", recorded)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(4000, 4))
+    y = 3.0 + 2.0 * X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=4000)
+    model = DPAdditiveRegressor(
+        8.0, bounds=(-1, 1), target_bounds=(0, 6), interactions=3, loss=loss, random_state=0
+    )
+    model.fit(X, y)
+    assert len(model.shape_functions_) > 4
+    assert [schedule.steps_per_root for schedule in schedules] == steps_per_root
+    one = replace(schedules[0], steps_per_root=1.0)
+    two = replace(schedules[0], steps_per_root=2.0)
+    assert 2 * one.n_steps <= two.n_steps <= 2 * one.n_steps + 1
