@@ -119,6 +119,10 @@ class ClippedSums(Rows):
         if not issparse(X):
             tile = tile_rows(X.shape[1])
         super().__init__(X, tile, row_args=(y, None, row_weights))
+        # Largest batch that is read as one tile, if the table is one partition in this process.
+        self._one_tile = 0
+        if len(self.offsets) == 2 and getattr(X, "workers", None) is None:
+            self._one_tile = tile
         self.loss = loss
         self.constant = float(constant)
         self.center = center
@@ -150,11 +154,9 @@ class ClippedSums(Rows):
             self.row_products = row_scores_function(n_columns, (n_columns,))
 
     def _batch(self, indices):
-        """Return the rows of a batch. They are read in tiles, each within one partition."""
+        """Return a batch of rows. They are read in tiles, each within one partition."""
         if indices is None:
             return self
-        if self._persons:
-            indices = self._persons.rows_of(indices)
         offsets = np.searchsorted(indices, self.offsets).tolist()
         return self._changed(_indices=indices, _firsts=self.offsets[:-1], offsets=offsets)
 
@@ -198,8 +200,15 @@ class ClippedSums(Rows):
         if self.whitening is not None:
             add = _add_gradients_of_rows
             weights = self.whitening.weights_of_rows(weights, self.constant)
+        if indices is not None and self._persons:
+            indices = self._persons.rows_of(indices)
+        total = np.zeros(weights.shape)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = sum_over(self._batch(indices), add, np.zeros(weights.shape), weights)
+            if indices is not None and 0 < len(indices) <= self._one_tile:
+                # Most batches are one tile, whose sum needs no plan.
+                add(total, _Tile(self, indices), weights)
+            else:
+                sum_over(self._batch(indices), add, total, weights)
             if self.whitening is not None:
                 return self.whitening.gradient(total, self.constant)
         return total
@@ -227,6 +236,8 @@ class ClippedSums(Rows):
         ndarray of float64, of the same shape as `weights`
             The three values, followed by zeros.
         """
+        if indices is not None and self._persons:
+            indices = self._persons.rows_of(indices)
         decreases = sum_over(
             self._batch(indices), _add_loss_decreases, np.zeros(3), start, weights, clip_norms
         )

@@ -118,10 +118,9 @@ def to_steps(array, step):
 
     The result has dtype int64, or is an object array of Python integers if int64 is too small.
     """
-    with np.errstate(over="ignore"):
-        steps = np.rint(array / step)
-    if np.all(np.abs(steps) <= _MAX_STEPS):
-        return steps.astype(np.int64)
+    largest = float(np.maximum.reduce(np.abs(array), initial=0.0))
+    if largest / step <= _MAX_STEPS:
+        return np.rint(array / step).astype(np.int64)
     return np.array([round(Fraction(value) / Fraction(step)) for value in array], dtype=object)
 
 
