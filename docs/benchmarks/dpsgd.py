@@ -30,6 +30,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from skdp._loops import NUMBA, NUMPY
 from skdp._optim._batches import PoissonBatches
 from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding
@@ -51,7 +52,7 @@ GROWTH = (10_000, 100_000, 1_000_000, 10_000_000)
 class Skdp:
     """Schedule, clipped sums, noise and a plain update."""
 
-    name = "skdp engine"
+    name, loops = "skdp engine", NUMPY
 
     def __init__(self, X, y, n_classes, batch, n_steps, rng):
         self.batch, self.n_steps = batch, n_steps
@@ -60,7 +61,7 @@ class Skdp:
             loss, y = BinaryLogisticLoss(), y.astype(np.float64)
         else:
             loss = MultinomialLogisticLoss(n_classes)
-        self.sums = ClippedSums(X, y, loss, constant=1.0, clip=CLIP)
+        self.sums = ClippedSums(X, y, loss, constant=1.0, clip=CLIP, loops=self.loops)
         self.weights = np.zeros((*loss.weights_shape, X.shape[1] + 1))
         rounding = sum_rounding(X.shape[1], n_classes, CLIP, len(X))
         sensitivity = CLIP + 2.0 * rounding
@@ -71,9 +72,20 @@ class Skdp:
         batches = self.batches.draw(self.n_steps, source.stream())
         noise = self.noise.draw(self.n_steps, source.stream())
         for rows, drawn in zip(batches, noise, strict=True):
-            gradient = self.noise.add(self.sums.sums(self.weights, rows), drawn)
+            gradient = self.noise.add(self.sums.sums(self.weights, rows), drawn, self.loops)
             gradient *= LEARNING_RATE / self.batch
             self.weights -= gradient
+
+
+class SkdpCompiled(Skdp):
+    """The same with compiled loops, which losses with one score have."""
+
+    name, loops = "skdp engine with numba", NUMBA
+
+    def __init__(self, X, y, n_classes, *rest):
+        if n_classes > 1:
+            raise ValueError("no loops are compiled for several scores")
+        super().__init__(X, y, n_classes, *rest)
 
 
 class Opacus:
@@ -281,6 +293,7 @@ class OnePass:
 CONTENDERS = (
     OnePass,
     Skdp,
+    SkdpCompiled,
     OpacusLoader,
     Opacus,
     OpacusExpanded,
