@@ -8,7 +8,7 @@ The loop runs nothing else, so that exactly the charged run takes place. The pro
 import math
 from dataclasses import dataclass
 
-from skdp import accounting
+import skdp.accounting as accounting
 from skdp._loops import NUMPY, choose_loops
 from skdp._optim._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding

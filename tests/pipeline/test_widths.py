@@ -179,7 +179,7 @@ def test_a_number_a_column_may_make_several_of_one():
 
 TRANSFORMERS = [
     kind
-    for kind in vars(skdp).values()
+    for kind in (getattr(skdp, name) for name in skdp.__all__)
     # A search makes what its estimator does.
     if isinstance(kind, type)
     and hasattr(kind, "transform")
