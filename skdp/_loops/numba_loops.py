@@ -4,7 +4,7 @@ import numpy as np
 
 from skdp._loops import numpy_loops
 from skdp._loops.compiling import compiled
-from skdp._loops.intrinsics import prefetch, row_product
+from skdp._loops.numba_intrinsics import prefetch, row_product
 
 # Number of rows that are processed at a time, so that their codes and scores stay in the
 # processor's cache.
