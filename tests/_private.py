@@ -22,6 +22,8 @@ from skdp._data._symmetric import pack_symmetric
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp._fitting._findings import NO_BOUNDS, collect_findings
 from skdp._fitting._fit_progress import FitProgress
+from skdp._loops import get_loops
+from skdp._loops.choice import has_numba
 from skdp._loops.numpy_loops import one_hot_csr
 from skdp._optim._classification_losses import (
     BinaryHuberizedHingeLoss,
@@ -156,8 +158,10 @@ __all__ = [
     "find_raw_steps",
     "finest_edges",
     "format_rounded_up",
+    "get_loops",
     "gradient_rounding",
     "grow_tree",
+    "has_numba",
     "id_codes",
     "in_memory",
     "is_auto",

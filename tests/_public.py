@@ -6,12 +6,16 @@ import skdp
 
 
 def public_names(package):
-    """Return the names that the `__init__` of a package re-exports, in order."""
-    return [
+    """Return the names that the `__init__` of a package re-exports, sorted."""
+    exported = dict(vars(package))
+    if package is skdp:
+        # These names are imported when they are used.
+        exported |= {name: getattr(skdp, name) for name in skdp.__all__}
+    return sorted(
         name
-        for name, value in vars(package).items()
+        for name, value in exported.items()
         if name == "__version__" or not name.startswith("_") and not inspect.ismodule(value)
-    ]
+    )
 
 
 ESTIMATORS = [

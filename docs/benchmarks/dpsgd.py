@@ -30,6 +30,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from skdp._loops import NUMBA, NUMPY
 from skdp._optim._batches import PoissonBatches
 from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding
@@ -37,15 +38,21 @@ from skdp._optim._gradient_noise import GaussianNoise
 from skdp.noise import RandomSource
 
 CLIP, MULTIPLIER, LEARNING_RATE = 1.0, 1.0, 0.5
-# rows, columns, classes, batch, steps in a timed run
-SETTINGS = ((100_000, 100, 1, 1024, 98), (100_000, 20, 1, 256, 391), (20_000, 784, 10, 1024, 20))
+# rows, columns, type of the table, classes, batch, steps in a timed run
+SETTINGS = (
+    (100_000, 100, np.float32, 1, 1024, 98),
+    (100_000, 100, np.float64, 1, 1024, 98),
+    (100_000, 20, np.float32, 1, 256, 391),
+    (100_000, 20, np.float64, 1, 256, 391),
+    (20_000, 784, np.float32, 10, 1024, 20),
+)
 GROWTH = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 class Skdp:
     """Schedule, clipped sums, noise and a plain update."""
 
-    name = "skdp engine"
+    name, loops = "skdp engine", NUMPY
 
     def __init__(self, X, y, n_classes, batch, n_steps, rng):
         self.batch, self.n_steps = batch, n_steps
@@ -54,7 +61,7 @@ class Skdp:
             loss, y = BinaryLogisticLoss(), y.astype(np.float64)
         else:
             loss = MultinomialLogisticLoss(n_classes)
-        self.sums = ClippedSums(X, y, loss, constant=1.0, clip=CLIP)
+        self.sums = ClippedSums(X, y, loss, constant=1.0, clip=CLIP, loops=self.loops)
         self.weights = np.zeros((*loss.weights_shape, X.shape[1] + 1))
         rounding = sum_rounding(X.shape[1], n_classes, CLIP, len(X))
         sensitivity = CLIP + 2.0 * rounding
@@ -65,9 +72,20 @@ class Skdp:
         batches = self.batches.draw(self.n_steps, source.stream())
         noise = self.noise.draw(self.n_steps, source.stream())
         for rows, drawn in zip(batches, noise, strict=True):
-            gradient = self.noise.add(self.sums.sums(self.weights, rows), drawn)
+            gradient = self.noise.add(self.sums.sums(self.weights, rows), drawn, self.loops)
             gradient *= LEARNING_RATE / self.batch
             self.weights -= gradient
+
+
+class SkdpCompiled(Skdp):
+    """The same with compiled loops, which losses with one score have."""
+
+    name, loops = "skdp engine with numba", NUMBA
+
+    def __init__(self, X, y, n_classes, *rest):
+        if n_classes > 1:
+            raise ValueError("no loops are compiled for several scores")
+        super().__init__(X, y, n_classes, *rest)
 
 
 class Opacus:
@@ -176,9 +194,11 @@ class JaxPrivacy:
         import jax.numpy as jnp
         from jax_privacy import clipped_grad, noise_addition
 
+        # The settings are run one after another, so each has its own precision.
+        jax.config.update("jax_enable_x64", X.dtype == np.float64)
         self.jax, self.jnp, self.n_steps = jax, jnp, n_steps
         self.X = jnp.asarray(X)
-        self.y = jnp.asarray(y if n_classes == 1 else np.eye(n_classes)[y], jnp.float32)
+        self.y = jnp.asarray(y if n_classes == 1 else np.eye(n_classes)[y], X.dtype)
         self.rows = jnp.asarray(np.sort(rng.integers(len(X), size=(n_steps, batch)), axis=1))
 
         def loss(weights, row, label):
@@ -202,7 +222,7 @@ class JaxPrivacy:
         privatizer = noise_addition.gaussian_privatizer(
             stddev=MULTIPLIER * CLIP, prng_key=jax.random.key(0)
         )
-        weights = jnp.zeros((X.shape[1], *outputs)), jnp.zeros(outputs)
+        weights = jnp.zeros((X.shape[1], *outputs), X.dtype), jnp.zeros(outputs, X.dtype)
         self.start = weights, privatizer.init(weights)
 
         def step(state, X, y, rows):
@@ -273,6 +293,7 @@ class OnePass:
 CONTENDERS = (
     OnePass,
     Skdp,
+    SkdpCompiled,
     OpacusLoader,
     Opacus,
     OpacusExpanded,
@@ -286,15 +307,15 @@ CONTENDERS = (
 )
 
 
-def table(n_rows, n_columns, n_classes, rng):
-    X = rng.standard_normal((n_rows, n_columns), dtype=np.float32)
+def table(n_rows, n_columns, dtype, n_classes, rng):
+    X = rng.standard_normal((n_rows, n_columns), dtype=dtype)
     return X, rng.integers(max(n_classes, 2), size=n_rows)
 
 
 def contenders(setting):
-    n_rows, n_columns, n_classes, batch, n_steps = setting
+    n_rows, n_columns, dtype, n_classes, batch, n_steps = setting
     rng = np.random.default_rng(0)
-    X, y = table(n_rows, n_columns, n_classes, rng)
+    X, y = table(n_rows, n_columns, dtype, n_classes, rng)
     for contender in CONTENDERS:
         try:
             made = contender(X, y, n_classes, batch, n_steps, rng)
@@ -309,7 +330,7 @@ def contenders(setting):
 def growth(rounds):
     """Print the microseconds of a step at an expected batch of 256 rows of 20 columns."""
     rng = np.random.default_rng(0)
-    X, y = table(GROWTH[-1], 20, 1, rng)
+    X, y = table(GROWTH[-1], 20, np.float32, 1, rng)
     made = [Skdp(X[:n], y[:n], 1, 256, 400, rng) for n in GROWTH]
     times = [[] for _ in made]
     for _ in range(rounds):
@@ -332,7 +353,7 @@ def main():
         growth(rounds)
         return
     for setting in SETTINGS:
-        n_rows, n_columns, n_classes, batch, _ = setting
+        n_rows, n_columns, dtype, n_classes, batch, _ = setting
         made = list(contenders(setting))
         rates = {one.name: [] for one in made}
         for _ in range(rounds):
@@ -344,7 +365,7 @@ def main():
         medians = {name: statistics.median(values) for name, values in rates.items()}
         ours = medians[Skdp.name]
         kind = "binary" if n_classes == 1 else f"softmax, {n_classes} classes"
-        print(f"\n{n_rows} x {n_columns} float32, {kind}, batch {batch}\n")
+        print(f"\n{n_rows} x {n_columns} {np.dtype(dtype)}, {kind}, batch {batch}\n")
         print("| | million examples a second | of the one pass | skdp is faster by |")
         print("|---|---|---|---|")
         for name, rate in medians.items():

@@ -246,7 +246,7 @@ def sum_over(table, add, total, *args, row_args=(), finalize=None):
     return total
 
 
-def map_over(table, function, *args, shape=(), dtype=np.float64, persist=False):
+def map_over(table, function, *args, shape=(), dtype=np.float64, order="C", persist=False):
     """Return the values of a function of each block, as one array with an entry per row.
 
     Parameters
@@ -262,6 +262,8 @@ def map_over(table, function, *args, shape=(), dtype=np.float64, persist=False):
         Shape of the entry of one row.
     dtype : dtype, default=float64
         Type of the values.
+    order : {"C", "F"}, default="C"
+        "F" stores the array column by column.
     persist : bool, default=False
         True to leave the values on the workers, if the rows are there. The result can then be used
         only as one of the `row_args` of `sum_over`.
@@ -269,11 +271,12 @@ def map_over(table, function, *args, shape=(), dtype=np.float64, persist=False):
     workers = _workers(table)
     out_shape = (table.shape[0], *shape)
     if workers is None:
-        return _map_blocks(table, table.blocks(), function, np.empty(out_shape, dtype), args)
+        out = np.empty(out_shape, dtype, order)
+        return _map_blocks(table, table.blocks(), function, out, args)
     # Threads write into the array of all rows. Other workers return their values.
     shared_out = None
     if getattr(workers, "threads", False):
-        shared_out = np.empty(out_shape, dtype)
+        shared_out = np.empty(out_shape, dtype, order)
     on_worker = partial(_map_on_worker, function, shape, dtype, args)
     calls = list(chain.from_iterable(_calls(workers, table, _runs(table), on_worker, shared_out)))
     if persist and workers.persist:
@@ -281,7 +284,7 @@ def map_over(table, function, *args, shape=(), dtype=np.float64, persist=False):
     results = workers.results(calls)
     if shared_out is not None:
         return shared_out
-    return concat_into(results, np.empty(out_shape, dtype))
+    return concat_into(results, np.empty(out_shape, dtype, order))
 
 
 def gather_over(table, function, merge, *args):

@@ -1,6 +1,8 @@
 """Inner loops over rows, each in a NumPy version and a version that numba compiles.
 
-`numpy_loops` and `numba_loops` define the same functions with the same parameters. A fit chooses
+`numpy_loops` and `numba_loops` define the same functions with the same parameters. There is one
+exception: the NumPy version of the loops over batches of DP-SGD is the code in `skdp._optim`, which
+reads the rows of every container. A fit chooses
 one of them once, from public numbers (`choose_loops`), and sends the choice with its tasks, so that
 all rows, blocks and workers of a fit use the same version. `get_loops` returns the module.
 

@@ -16,7 +16,7 @@ MIN_CELLS = 1 << 18
 MODULES = {NUMPY: "skdp._loops.numpy_loops", NUMBA: "skdp._loops.numba_loops"}
 
 
-def choose_loops(n_units, n_columns):
+def choose_loops(n_units, n_columns, min_cells=MIN_CELLS):
     """Return the version of the loops for a fit.
 
     Parameters
@@ -25,6 +25,8 @@ def choose_loops(n_units, n_columns):
         Public number of rows, or of persons.
     n_columns : int
         Number of columns that the loops read.
+    min_cells : int, default=MIN_CELLS
+        Product of the two numbers from which compiled loops are used.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def choose_loops(n_units, n_columns):
         )
     if forced != "auto":
         return forced
-    if n_units * n_columns >= MIN_CELLS and has_numba():
+    if n_units * n_columns >= min_cells and has_numba():
         return NUMBA
     return NUMPY
 

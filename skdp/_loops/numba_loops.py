@@ -4,6 +4,7 @@ import numpy as np
 
 from skdp._loops import numpy_loops
 from skdp._loops.compiling import compiled
+from skdp._loops.numba_intrinsics import prefetch, row_product
 
 # Number of rows that are processed at a time, so that their codes and scores stay in the
 # processor's cache.
@@ -14,6 +15,13 @@ CHUNK_ROWS = 1 << 15
 EXPIT_ERROR = 2.0**-49
 # Largest margin, in grid steps, for which only few rows are computed twice.
 MAX_MARGIN = 2.0**-8
+# Size of the rows of a batch that are read twice, first for their scores and then for the sum of
+# their gradients. They stay in the processor's cache.
+BATCH_BYTES = 1 << 18
+MIN_BATCH_ROWS = 64
+# Rows that are requested from memory before they are read, and the bytes of one request.
+ROWS_AHEAD = 8
+LINE_BYTES = 64
 
 
 def code_scores(codes, ends, code_values, constants):
@@ -182,3 +190,96 @@ def _scatter_all(codes, starts, values, sums):
             code = starts[g] + np.uint64(codes[i, g])
             for k in range(sums.shape[1]):
                 sums[code, k] += values[i, k]
+
+
+def clipped_gradient(X, rows, weights, constants, y, caps, residual):
+    """Return the sum of rows times their clipped residuals, and that of these residuals. Rounded.
+
+    The rows are read where they are, without a copy. A row's score depends, to the last bit, only
+    on the row, the weights and the constants. The rows' gradients are added one after another.
+
+    Parameters
+    ----------
+    X : C-contiguous ndarray of shape (n_rows, n_columns)
+        All rows of the table, float32 or float64.
+    rows : ndarray of int64
+        Indices of the rows of the batch.
+    weights : ndarray of shape (n_columns,)
+    constants : (float, float)
+        Numbers that are subtracted from each score, and then added to it.
+    y, caps : ndarray of shape (n_rows,)
+        Targets and largest magnitudes of residuals, for all rows of the table.
+    residual : callable
+        Function of scores and targets that returns a new array; each row is computed independently.
+
+    Returns
+    -------
+    ndarray of shape (n_columns + 1,)
+        The sum of the rows, followed by the sum of the residuals.
+    """
+    sums = np.zeros(X.shape[1] + 1)
+    n_rows = max(BATCH_BYTES // (X.itemsize * X.shape[1]), MIN_BATCH_ROWS)
+    for first in range(0, len(rows), n_rows):
+        chunk = rows[first : first + n_rows]
+        scores = np.empty(len(chunk))
+        targets = np.empty(len(chunk), y.dtype)
+        bounds = np.empty(len(chunk))
+        _batch_scores(X, chunk, weights, *constants, y, caps, scores, targets, bounds)
+        _add_clipped(sums, X, chunk, residual(scores, targets), bounds)
+    return sums
+
+
+@compiled
+def _batch_scores(X, rows, weights, subtracted, added, y, caps, scores, targets, bounds):
+    n_columns = X.shape[1]
+    n_rows = len(rows)
+    n_per_line = LINE_BYTES // X.itemsize
+    for i in range(n_rows):
+        if i + ROWS_AHEAD < n_rows:
+            ahead = rows[i + ROWS_AHEAD]
+            for j in range(0, n_columns, n_per_line):
+                prefetch(X, (ahead, j))
+            prefetch(y, (ahead,))
+            prefetch(caps, (ahead,))
+        row = rows[i]
+        scores[i] = (row_product(X[row], weights) - subtracted) + added
+        targets[i] = y[row]
+        bounds[i] = caps[row]
+
+
+@compiled
+def _add_clipped(sums, X, rows, residuals, bounds):
+    n_columns = X.shape[1]
+    for i in range(len(rows)):
+        bound = bounds[i]
+        residual = residuals[i]
+        # NaN becomes the bound, as in the NumPy version.
+        if not residual <= bound:
+            residual = bound
+        if residual < -bound:
+            residual = -bound
+        row = X[rows[i]]
+        for j in range(n_columns):
+            sums[j] += residual * row[j]
+        sums[n_columns] += residual
+
+
+def add_on_grid(values, noise, step, max_steps):
+    """Return values, rounded to multiples of `step`, plus noise in multiples of `step`. Exact.
+
+    The result is None if a value exceeds `max_steps` steps.
+    """
+    result = np.empty(len(values))
+    if _add_on_grid(values, noise, step, max_steps, result):
+        return result
+    return None
+
+
+@compiled
+def _add_on_grid(values, noise, step, max_steps, result):
+    for i in range(len(values)):
+        rounded = np.rint(values[i] / step)
+        if not abs(rounded) <= max_steps:
+            return False
+        result[i] = (np.int64(rounded) + noise[i]) * step
+    return True

@@ -21,6 +21,7 @@ from skdp._data._parts import (
 )
 from skdp._data._persons import row_weights_of, times_row_weights
 from skdp._data._row_wise import row_norms, row_sums
+from skdp._loops import NUMBA, NUMPY, get_loops
 from skdp.utils._validation import check_choice, check_within
 
 # Twice the relative rounding error of a double, and the smallest double for which this error holds.
@@ -38,6 +39,8 @@ SQUARED_RESIDUAL_WEIGHT = 0.25
 MAX_DECREASE_NORM = {"l1": 2.5, "l2": 1.5}
 # Grid on which loss decreases are summed without rounding errors.
 DECREASE_GRID = 2.0**-20
+# Types of the rows that compiled loops read, in the machine's byte order.
+COMPILED_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 # Number of equal rows that are compared: enough for all offsets relative to cache lines.
 COMPARED_ROWS = 67
 # Range of clips. Plans accept clips from 1e-50 to 1e50 before the charge. A clip is multiplied by
@@ -88,6 +91,10 @@ class ClippedSums(Rows):
         row i is then that of the whitened row with its constant feature, clipped, times the weight
         of the row. Only for losses with one score, with a constant feature, in the norm "l2", and
         without a center.
+    loops : str, default="numpy"
+        Value of `skdp._loops.choose_loops`. Compiled loops sum the rows of sampled batches from one
+        array in memory, for a loss with one score and without persons. Otherwise, and for full
+        batches and decreases of the loss, NumPy's version is used.
     """
 
     local_attrs = Rows.local_attrs | {
@@ -97,6 +104,7 @@ class ClippedSums(Rows):
         "_persons",
         "_caps",
         "_firsts",
+        "_loops",
     }
 
     def __init__(
@@ -113,12 +121,17 @@ class ClippedSums(Rows):
         center=None,
         column_factors=None,
         whitening=None,
+        loops=NUMPY,
     ):
         row_weights = row_weights_of(persons)
         tile = MAX_TILE_ROWS
         if not issparse(X):
             tile = tile_rows(X.shape[1])
         super().__init__(X, tile, row_args=(y, None, row_weights))
+        # Largest batch that is read as one tile, if the table is one partition in this process.
+        self._one_tile = 0
+        if len(self.offsets) == 2 and getattr(X, "workers", None) is None:
+            self._one_tile = tile
         self.loss = loss
         self.constant = float(constant)
         self.center = center
@@ -128,6 +141,10 @@ class ClippedSums(Rows):
         self._clip = check_within(clip, "clip", *CLIP_RANGE)
         self._persons = persons
         self._indices = None
+        self._reads_tiles = True
+        self._loops = None
+        if loops == NUMBA and self._is_plain():
+            self._loops = get_loops(NUMBA)
         if getattr(X, "workers", None) is None:
             self._open()
         # The weights of whitened rows are computed once, or by each tile of rows that are sent.
@@ -149,18 +166,39 @@ class ClippedSums(Rows):
         if self.whitening is not None:
             self.row_products = row_scores_function(n_columns, (n_columns,))
 
-    def _batch(self, indices):
-        """Return the rows of a batch. They are read in tiles, each within one partition."""
+    def _is_plain(self):
+        """Return True if compiled loops can read the rows and their targets."""
+        y = self.row_args[0]
+        return (
+            self._one_tile > 0
+            and self._persons is None
+            and self.whitening is None
+            and self.loss.weights_shape == ()
+            and type(self.X) is np.ndarray
+            and self.X.flags.c_contiguous
+            and self.X.dtype in COMPILED_DTYPES
+            and type(y) is np.ndarray
+        )
+
+    def _batch(self, indices, reads_tiles=True):
+        """Return a batch of rows. They are read in tiles, each within one partition.
+
+        Compiled loops receive the indices of a tile's rows, which they read themselves.
+        """
         if indices is None:
             return self
-        if self._persons:
-            indices = self._persons.rows_of(indices)
-        offsets = np.searchsorted(indices, self.offsets).tolist()
-        return self._changed(_indices=indices, _firsts=self.offsets[:-1], offsets=offsets)
+        return self._changed(
+            _indices=indices,
+            _firsts=self.offsets[:-1],
+            offsets=np.searchsorted(indices, self.offsets).tolist(),
+            _reads_tiles=reads_tiles,
+        )
 
     def __getitem__(self, rows):
         if self._indices is not None:
             rows = self._indices[rows]
+        if not self._reads_tiles:
+            return rows
         return _Tile(self, rows)
 
     def detach(self, number):
@@ -194,14 +232,25 @@ class ClippedSums(Rows):
         -------
         ndarray of float64, of the same shape as `weights`
         """
-        add = _add_gradients
-        if self.whitening is not None:
-            add = _add_gradients_of_rows
-            weights = self.whitening.weights_of_rows(weights, self.constant)
+        if indices is not None and self._persons:
+            indices = self._persons.rows_of(indices)
+        # Most batches are one tile, whose sum needs no plan.
+        is_one_tile = indices is not None and 0 < len(indices) <= self._one_tile
+        total = np.zeros(weights.shape)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = sum_over(self._batch(indices), add, np.zeros(weights.shape), weights)
             if self.whitening is not None:
+                weights = self.whitening.weights_of_rows(weights, self.constant)
+                sum_over(self._batch(indices), _add_gradients_of_rows, total, weights)
                 return self.whitening.gradient(total, self.constant)
+            if self._loops is not None and indices is not None:
+                if is_one_tile:
+                    return _sum_by_compiled_loops(self, indices, weights)
+                batch = self._batch(indices, reads_tiles=False)
+                sum_over(batch, _add_by_compiled_loops, total, self, weights)
+            elif is_one_tile:
+                _add_gradients(total, _Tile(self, indices), weights)
+            else:
+                sum_over(self._batch(indices), _add_gradients, total, weights)
         return total
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -227,6 +276,8 @@ class ClippedSums(Rows):
         ndarray of float64, of the same shape as `weights`
             The three values, followed by zeros.
         """
+        if indices is not None and self._persons:
+            indices = self._persons.rows_of(indices)
         decreases = sum_over(
             self._batch(indices), _add_loss_decreases, np.zeros(3), start, weights, clip_norms
         )
@@ -403,12 +454,49 @@ def _add_gradients(total, tile, weights):
         return
     residual_sum = np.add.reduce(residual, axis=0)
     if center is not None:
-        gradient = gradient - np.multiply.outer(residual_sum, center)
-        if tile.table.column_factors is not None:
-            gradient *= tile.table.column_factors
+        gradient = _centered_gradient(gradient, residual_sum, tile.table)
     total[..., :n_columns] += gradient
     if constant:
         total[..., n_columns] += constant * residual_sum
+
+
+def _centered_gradient(gradient, residual_sum, table):
+    """Return the gradient of centered and scaled rows for that of the rows."""
+    gradient = gradient - np.multiply.outer(residual_sum, table.center)
+    if table.column_factors is not None:
+        gradient *= table.column_factors
+    return gradient
+
+
+def _add_by_compiled_loops(total, rows, table, weights):
+    """Add the clipped gradients of some rows, which are indices, of a table with one score."""
+    total += _sum_by_compiled_loops(table, rows, weights)
+
+
+def _sum_by_compiled_loops(table, rows, weights):
+    """Return the sum of the clipped gradients of some rows; see `_add_by_compiled_loops`."""
+    n_columns = table.shape[1]
+    constant = table.constant
+    center = table.center
+    column_weights = weights[:n_columns]
+    subtracted = 0.0
+    added = 0.0
+    if center is not None:
+        if table.column_factors is not None:
+            column_weights = column_weights * table.column_factors
+        subtracted = column_weights.dot(center)
+    if constant:
+        added = constant * weights[n_columns]
+    y, caps, _ = table.row_args
+    sums = table._loops.clipped_gradient(
+        table.X, rows, column_weights, (subtracted, added), y, caps, table.loss.residual
+    )
+    if center is not None:
+        sums[:n_columns] = _centered_gradient(sums[:n_columns], sums[n_columns], table)
+    if not constant:
+        return sums[:n_columns]
+    sums[n_columns] *= constant
+    return sums
 
 
 def _add_gradients_of_rows(total, tile, weights):

@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from skdp._loops import NUMBA, NUMPY, get_loops
 from skdp.mechanisms._gaussian import sigma_in_steps
-from skdp.mechanisms._grid import from_steps, grid_step, to_steps
+from skdp.mechanisms._grid import MAX_STEPS, from_steps, grid_step, to_steps
 from skdp.mechanisms._laplace import scale_in_steps
 from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from skdp.utils._values import FrozenValue
@@ -80,7 +81,7 @@ class _GridNoise(FrozenValue):
             shape = (min(at_once, n_steps - first), self.size)
             yield from self._sample(self.scale_in_steps, shape, stream)
 
-    def add(self, values, noise):
+    def add(self, values, noise, loops=NUMPY):
         """Return the values, rounded to the grid, plus noise.
 
         Parameters
@@ -88,11 +89,17 @@ class _GridNoise(FrozenValue):
         values : ndarray of float64, of `size` values
         noise : ndarray of shape (size,), dtype int64
             Noise from `draw`. It must never be used twice.
+        loops : str, default="numpy"
+            Value of `skdp._loops.choose_loops`, which does not change the result.
 
         Returns
         -------
         ndarray of float64, of the same shape as `values`
         """
+        if loops == NUMBA:
+            result = get_loops(loops).add_on_grid(values.ravel(), noise, self.step, MAX_STEPS)
+            if result is not None:
+                return result.reshape(values.shape)
         return from_steps(to_steps(values.ravel(), self.step) + noise, self.step, values.shape)
 
 

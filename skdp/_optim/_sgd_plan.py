@@ -8,7 +8,8 @@ The loop runs nothing else, so that exactly the charged run takes place. The pro
 import math
 from dataclasses import dataclass
 
-from skdp import accounting
+import skdp.accounting as accounting
+from skdp._loops import NUMPY, choose_loops
 from skdp._optim._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding
 from skdp._optim._default_settings import SGDProblem
@@ -24,6 +25,11 @@ SLACK = 1.0 + 1e-12
 # Relative accuracies of epsilon and of the multiplier in the search of `_calibrated_multiplier`.
 SEARCH_TOLERANCE = 1e-3
 SEARCH_RTOL = 1e-5
+# Number of cells, in the batches of all steps, from which compiled loops are used: they then save
+# about as much time as it takes to load them. The cost of calls is that of some more cells a step.
+# Measured by docs/benchmarks/dpsgd.py.
+MIN_CELLS_OF_BATCHES = 1 << 30
+CELLS_OF_CALLS = 1 << 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +129,17 @@ class SGDRun(FrozenValue):
         relation = self.guarantee.relation
         return accounting.get_epsilon(steps, self.delta, relation=relation)
 
+    @property
+    def loops(self):
+        """Version of the loops over a batch's rows; see `skdp._loops`.
+
+        Full batches have no compiled loops, and neither has a loss with several scores.
+        """
+        if isinstance(self.batches, FullBatches) or self.problem.loss_spec.n_outputs > 1:
+            return NUMPY
+        cells = self.batches.expected_size * self.problem.n_columns + CELLS_OF_CALLS
+        return choose_loops(self.n_steps, cells, MIN_CELLS_OF_BATCHES)
+
     def sums(self, X, y, loss, persons=None, center=None, column_factors=None, whitening=None):
         """Read a table and return its clipped sums.
 
@@ -146,6 +163,7 @@ class SGDRun(FrozenValue):
             center=center,
             column_factors=column_factors,
             whitening=whitening,
+            loops=self.loops,
         )
 
     def noisy_means(self, next_sum, source):
@@ -167,8 +185,9 @@ class SGDRun(FrozenValue):
         """
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
+        loops = self.loops
         for rows, noise in zip(batches, noises, strict=True):
-            yield self.noise.add(next_sum(rows), noise) / self.batches.expected_size
+            yield self.noise.add(next_sum(rows), noise, loops) / self.batches.expected_size
 
 
 def plan_sgd(problem, clip, sampling, batch_size, n_steps):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdp._data._bounded import BoundedRows
+from skdp._loops import NUMPY
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, ClippedSums
 from skdp.accounting import Guarantee
 from skdp.linear_model._balanced import BalancedBaseline
@@ -339,6 +340,11 @@ class WeightsFit(FrozenValue):
     weights: PrivateSolver
     total_excess_loss: float
     adapts_penalty: bool = False
+
+    @property
+    def loops(self):
+        """Version of the loops over rows; see `skdp._loops`."""
+        return getattr(self.weights.mechanism, "loops", NUMPY)
 
     @classmethod
     def from_candidate(cls, candidate, loss_unit=1.0):

@@ -21,7 +21,7 @@ from skdp.utils._validation import check_integer, check_positive, check_within
 from skdp.utils._values import FrozenValue, checked
 
 # Largest multiple of the grid step that is computed in int64, with room for the noise.
-_MAX_STEPS = 2.0**61
+MAX_STEPS = 2.0**61
 # Largest magnitude of a value, so that sums with noise do not overflow.
 _MAX_VALUE = 2.0**1000
 # Rates t of the Chernoff bounds on the tail of a sum of Laplace variables of scale 1, and the
@@ -118,10 +118,9 @@ def to_steps(array, step):
 
     The result has dtype int64, or is an object array of Python integers if int64 is too small.
     """
-    with np.errstate(over="ignore"):
-        steps = np.rint(array / step)
-    if np.all(np.abs(steps) <= _MAX_STEPS):
-        return steps.astype(np.int64)
+    largest = float(np.maximum.reduce(np.abs(array), initial=0.0))
+    if largest / step <= MAX_STEPS:
+        return np.rint(array / step).astype(np.int64)
     return np.array([round(Fraction(value) / Fraction(step)) for value in array], dtype=object)
 
 

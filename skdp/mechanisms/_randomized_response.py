@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from skdp import accounting
+import skdp.accounting as accounting
 from skdp._data._frames import check_not_masked, column_values, columns_of, is_frame, objects
 from skdp._data._labels import category_codes, kind_of_others, label_kinds
 from skdp.accounting import Event

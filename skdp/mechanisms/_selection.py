@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp import noise as samplers
+import skdp.noise as samplers
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
 from skdp.mechanisms import _grid
 from skdp.noise import SourceLike

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from skdp import mechanisms
+import skdp.mechanisms as mechanisms
 from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import Plan

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
-from skdp import mechanisms
+import skdp.mechanisms as mechanisms
 from skdp.metrics._counts import merge_cells, ratio
 from skdp.metrics._grid import MAX_LOGIT
 from skdp.model_selection._plans import scaled, score_noise

@@ -150,7 +150,10 @@ def floors(values, errors, *, exact=False, lower_bound=None):
     with np.errstate(invalid="ignore"):
         floor = np.floor(values)
         fraction = values - floor
-        is_decided = ((fraction > errors) | (floor == lower_bound)) & (1.0 - fraction > errors)
+        is_decided = fraction > errors
+        if lower_bound is not None:
+            is_decided |= floor == lower_bound
+        is_decided &= np.subtract(1.0, fraction, out=fraction) > errors
     if exact:
         undecided = np.arange(values.size)
     else:

@@ -87,9 +87,9 @@ def ranked_columns(rows, low, high, row_weights=None):
         if has_partitions:
             yield CountedColumns(keys, *shape)
         else:
-            # With `persist`, the array is stored column by column, and columns are sorted in place.
-            sorted_keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, persist=True)
-            yield SortedColumns(sorted_keys)
+            # The array is stored column by column, and columns are sorted in place.
+            column_keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, order="F")
+            yield SortedColumns(column_keys)
 
 
 def _keys_of(block, codes, columns, low, high):

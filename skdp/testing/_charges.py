@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
-from skdp import mechanisms
+import skdp.mechanisms as mechanisms
 from skdp.accounting import Composed, get_epsilon
 from skdp.audit._outputs import NullAccountant
 from skdp.audit._published import as_matrix, observe

@@ -19,10 +19,14 @@ from skdp import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPRandomForestClassifier,
+    DPSGDClassifier,
+    DPSGDRegressor,
     DPStandardScaler,
     PrivacyAccountant,
 )
 from skdp._loops import choice, choose_loops, get_loops, numpy_loops
+from skdp.accounting import Guarantee
+from skdp.base import TableShape
 
 needs_numba = pytest.mark.skipif(not choice.has_numba(), reason="numba is not installed")
 
@@ -124,8 +128,13 @@ def test_machine_code_fuses_no_product_with_a_sum(compiled):
         compiled.code_scores(codes, ends, values, values[:1])
         compiled.add_code_sums(values, codes, ends, np.ones((50, n_outputs)))
     compiled.class_residual_steps(np.zeros((50, 1)), np.zeros(50, int), (1.0, 1.0), 0.5, 2.0**-20)
+    rows, ones = np.arange(50), np.ones(50)
+    for dtype in (np.float32, np.float64):
+        X = rng.normal(size=(50, 37)).astype(dtype)
+        compiled.clipped_gradient(X, rows, np.ones(37), (0.0, 0.0), ones, ones, np.subtract)
+    compiled.add_on_grid(ones, rows, 1.0, 2.0**61)
     functions = [f for _, f in inspect.getmembers(compiled) if hasattr(f, "inspect_asm")]
-    assert len(functions) >= 5
+    assert len(functions) >= 8
     for function in functions:
         # Code that was read from the cache cannot be inspected.
         again = numba.njit(**OPTIONS)(function.py_func)
@@ -217,6 +226,49 @@ def test_threads_release_the_same_bits(monkeypatch):
         with parallel_config(n_jobs=n_jobs):
             bits.add(released(MODELS["two classes"].fit(X, y)))
     assert len(bits) == 1
+
+
+@needs_numba
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("estimator", [DPSGDClassifier, DPSGDRegressor])
+def test_noisy_gradients_release_the_same_values(estimator, centered, monkeypatch):
+    """Scores differ in the last bits, which disappear when sums are rounded to the noise's grid.
+
+    A sum of doubles is within 1e-12 of a boundary of the grid with a probability of about 1e-6.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 9)) + centered
+    target = X @ np.linspace(-1.0, 1.0, 9)
+    options = {"data_norm": 5.0, "batch_size": 300, "max_iter": 60, "sampling": "poisson"}
+    if estimator is DPSGDClassifier:
+        options["classes"] = [0, 1]
+        target = (target > 0.0) * 1
+    else:
+        options["target_bounds"] = (-5.0, 5.0)
+    for seed in range(5):
+        models = []
+        for version in ("numpy", "numba"):
+            monkeypatch.setenv(choice.VARIABLE, version)
+            model = estimator(1.0, delta=1e-6, random_state=seed, **options)
+            models.append(model.fit(X, target))
+        np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+        np.testing.assert_array_equal(models[0].intercept_, models[1].intercept_)
+
+
+def test_long_runs_of_noisy_gradients_use_compiled_loops(monkeypatch):
+    """By the cells of all batches, public numbers; not for several scores or full batches."""
+    monkeypatch.delenv(choice.VARIABLE, raising=False)
+    monkeypatch.setattr(choice, "has_numba", lambda: True)
+    options = {"data_norm": 1.0, "classes": [0, 1], "batch_size": 1000, "sampling": "poisson"}
+    shape, guarantee = TableShape(n_rows=10**6, n_columns=100), Guarantee(epsilon=1.0, delta=1e-7)
+
+    def loops(**changed):
+        return DPSGDClassifier(**options | changed).plan_fit(shape, guarantee).loops
+
+    assert loops(max_iter=1) == "numpy"
+    assert loops(max_iter=30) == "numba"
+    assert loops(max_iter=30, classes=[0, 1, 2]) == "numpy"
+    assert loops(max_iter=20_000, sampling="full", batch_size="auto") == "numpy"
 
 
 def test_public_sizes_choose(monkeypatch):

@@ -25,6 +25,8 @@ from tests._private import (
     Run,
     SquaredHingeLoss,
     as_chunked,
+    get_loops,
+    has_numba,
     read_persons,
 )
 
@@ -42,6 +44,8 @@ SEVERAL = {
 }
 LOSSES = BINARY | SEVERAL
 N, D = 300, 6
+needs_numba = pytest.mark.skipif(not has_numba(), reason="numba is not installed")
+VERSIONS = ["numpy", pytest.param("numba", marks=needs_numba)]
 
 
 def table(loss, seed=0, n=N, scale=1.0):
@@ -101,13 +105,14 @@ def small_tiles(monkeypatch):
 
 
 @pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.parametrize("loops", VERSIONS)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("constant", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize("name", LOSSES)
-def test_sums_of_clipped_gradients(name, constant, norm):
+def test_sums_of_clipped_gradients(name, constant, norm, loops):
     loss = LOSSES[name]
     (X, y), weights = table(loss), weights_for(loss, constant)
-    sums = ClippedSums(X, y, loss, constant=constant, clip=0.7, norm=norm)
+    sums = ClippedSums(X, y, loss, constant=constant, clip=0.7, norm=norm, loops=loops)
     rows = clipped_rows(X, y, loss, constant, 0.7, norm, weights)
     some = np.arange(0, N, 3)
     np.testing.assert_allclose(sums.sums(weights, None), rows.sum(axis=0), atol=1e-11)
@@ -165,14 +170,21 @@ class SelfReading:
         return self._array[rows].copy()
 
 
-@pytest.mark.parametrize("name", ["logistic", "softmax"])
-def test_every_storage_gives_the_same(name, tmp_path, small_tiles):
+@pytest.mark.parametrize(
+    ("name", "loops"),
+    [
+        ("logistic", "numpy"),
+        ("softmax", "numpy"),
+        pytest.param("logistic", "numba", marks=needs_numba),
+    ],
+)
+def test_every_storage_gives_the_same(name, loops, tmp_path, small_tiles):
     loss = LOSSES[name]
     (X, y), weights = table(loss), weights_for(loss, 1.0)
     rng = np.random.default_rng(3)
     batches = [np.sort(rng.choice(N, m, replace=False)) for m in (1, 6, 7, 8, 50, N)]
     for storage, stored, values in storages(X, tmp_path):
-        sums = ClippedSums(stored, y, loss, constant=1.0, clip=0.7)
+        sums = ClippedSums(stored, y, loss, constant=1.0, clip=0.7, loops=loops)
         rows = clipped_rows(values, y, loss, 1.0, 0.7, "l2", weights)
         atol = 1e-11
         for batch in [*batches, None]:
@@ -212,8 +224,14 @@ def neighbors(loss, rng):
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("name", LOSSES)
-def test_neighbors(name, norm):
+@pytest.mark.parametrize(
+    ("name", "loops"),
+    [
+        *((name, "numpy") for name in LOSSES),
+        *(pytest.param(name, "numba", marks=needs_numba) for name in BINARY),
+    ],
+)
+def test_neighbors(name, loops, norm):
     loss, clip, constant = LOSSES[name], 0.4, 1.5
     rng, weights = np.random.default_rng(5), 20.0 * weights_for(LOSSES[name], 1.5)
     batch = np.arange(0, N, 1)
@@ -223,7 +241,7 @@ def test_neighbors(name, norm):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for X, y in neighbors(loss, np.random.default_rng(rng.integers(9))):
-            engine = ClippedSums(X, y, loss, constant=constant, clip=clip, norm=norm)
+            engine = ClippedSums(X, y, loss, constant=constant, clip=clip, norm=norm, loops=loops)
             sums.append(engine.sums(weights, batch))
             assert np.isfinite(sums[-1]).all()
             moved = length(sums[-1] - engine.sums(weights, without), norm)
@@ -391,18 +409,19 @@ def error_of(sums, engine, weights, indices, constant):
 
 
 @pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("loops", VERSIONS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("n", "d", "k"), [(1, 1, 1), (2, 1, 1), (127, 3, 1), (3000, 3, 1), (5000, 1, 2), (700, 99, 3)]
 )
-def test_sums_are_within_the_bound_of_exact_sums(n, d, k, dtype, monkeypatch):
+def test_sums_are_within_the_bound_of_exact_sums(n, d, k, dtype, loops):
     rng, constant = np.random.default_rng(n), 0.7
     X, y = adversarial(n, d, dtype, rng)
     weights = np.zeros((k, d + 1)) if k > 1 else np.zeros(d + 1)
     chunks = ChunkedArray([X[: n // 3], X[n // 3 :]])
     some = np.sort(rng.choice(n, -(-9 * n // 10), replace=False))
     for stored in (X, chunks, csr_array(X)):
-        engine = ClippedSums(stored, y, GivenResiduals(k), constant=constant, clip=1.0)
+        engine = ClippedSums(stored, y, GivenResiduals(k), constant=constant, clip=1.0, loops=loops)
         for batch in (None, some):
             size = n if batch is None else len(batch)
             error = error_of(engine.sums(weights, batch), engine, weights, batch, constant)
@@ -659,3 +678,99 @@ def test_the_order_of_one_sparse_row_changes_no_other(kind, n_repeated):
         batches = ClippedSums(X, np.zeros(50), BinaryLogisticLoss(), constant=0.0, clip=1.0)
         sums.append([batches.sums(np.zeros(2), rows) for rows in (None, np.arange(1, 50))])
     np.testing.assert_array_equal(*sums)
+
+
+class RecordedScores:
+    """Residuals that are the scores, which are kept."""
+
+    weights_shape = ()
+
+    def __init__(self):
+        self.scores = []
+
+    def relative_weights(self, y):
+        return 1.0
+
+    def residual(self, scores, y):
+        self.scores.append(scores.copy())
+        return scores - y
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_scores_depend_on_their_row_alone(dtype, monkeypatch):
+    """To the last bit, in batches of any size, and within the error of a sum of products."""
+    monkeypatch.setattr(get_loops("numba"), "BATCH_BYTES", 1)
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 7, 8, 15, 16, 17, 33, 100):
+        X = (rng.normal(size=(N, d)) * 10.0 ** rng.integers(-8, 8, d)).astype(dtype)
+        weights, loss = rng.normal(size=d + 1), RecordedScores()
+        sums = ClippedSums(X, np.zeros(N), loss, constant=0.5, clip=1.0, loops="numba")
+        sums.sums(weights, np.arange(N))
+        assert len(loss.scores) > 1
+        scores = np.concatenate(loss.scores)
+        rows = np.column_stack([X.astype(np.float64), np.full(N, 0.5)])
+        exact = [inner_product(row, weights) for row in rows]
+        magnitudes = np.abs(rows) @ np.abs(weights)
+        assert (np.abs(scores - exact) <= (d + 3) * 2.0**-53 * magnitudes).all()
+        for size in (1, 2, 9, 40, 299):
+            loss.scores.clear()
+            batch = np.sort(rng.choice(N, size, replace=False))
+            sums.sums(weights, batch)
+            np.testing.assert_array_equal(np.concatenate(loss.scores), scores[batch])
+
+
+@needs_numba
+@pytest.mark.quick_cases(every=3)
+@pytest.mark.parametrize("has_factors", [False, True])
+@pytest.mark.parametrize("name", BINARY)
+def test_versions_differ_by_rounding_alone(name, has_factors):
+    """With centered rows, too. A score's error enters a gradient by the loss's curvature."""
+    loss, clip = LOSSES[name], 0.7
+    (X, y), weights = table(loss, n=9000), weights_for(loss, 1.0)
+    center = np.random.default_rng(2).normal(size=D)
+    factors = np.linspace(0.5, 3.0, D) if has_factors else None
+    options = {"constant": 1.0, "clip": clip, "center": center, "column_factors": factors}
+    numpy, numba = (ClippedSums(X, y, loss, **options, loops=v) for v in ("numpy", "numba"))
+    centered = (X - center) * (1.0 if factors is None else factors)
+    norms = np.hypot(np.linalg.norm(centered, axis=1), 1.0)
+    magnitudes = (np.abs(X) + np.abs(center)) @ np.abs(
+        weights[:D] * (factors if has_factors else 1)
+    )
+    score_errors = 2.0 * (D + 8) * 2.0**-53 * (magnitudes + np.abs(weights[D]))
+    curvature = 2.0 * loss.curvature_bound
+    for size in (1, 100, 9000):
+        batch = np.sort(np.random.default_rng(size).choice(9000, size, replace=False))
+        bound = curvature * (score_errors * norms)[batch].sum()
+        # Sums are of rows that are not centered yet. A tile has at most 8192 rows.
+        summed = (clip / norms * (np.linalg.norm(X, axis=1) + np.linalg.norm(center) + 1.0))[batch]
+        bound += 2.0 * (8192 + 69) * 2.0**-53 * summed.sum() * 3.0
+        distance = np.linalg.norm(numpy.sums(weights, batch) - numba.sums(weights, batch))
+        assert distance <= bound
+
+
+@needs_numba
+def test_other_tables_and_losses_have_the_bits_of_numpy(tmp_path):
+    """Persons, several scores, full batches and other containers are summed by NumPy."""
+    for name, stored in [
+        ("softmax", None),
+        ("logistic", "F"),
+        ("logistic", "persons"),
+        ("hinge", 0),
+    ]:
+        loss = LOSSES[name]
+        (X, y), weights, persons = table(loss), weights_for(loss, 1.0), None
+        batch = np.arange(0, N, 3)
+        if stored == "F":
+            X = np.asfortranarray(X)
+        elif stored == "persons":
+            persons = read_persons(np.arange(N) // 2, N)
+            batch = np.arange(0, N // 2, 3)
+        elif stored == 0:
+            batch = None
+        options = {"constant": 1.0, "clip": 0.7, "persons": persons}
+        sums = [
+            ClippedSums(X, y, loss, **options, loops=version).sums(weights, batch)
+            for version in ("numpy", "numba")
+        ]
+        np.testing.assert_array_equal(*sums, err_msg=str(stored))

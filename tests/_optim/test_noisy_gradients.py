@@ -22,7 +22,7 @@ from skdp.exceptions import SeededNoiseWarning
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet, of_rows
-from tests._private import BinaryLogisticLoss, HuberLoss
+from tests._private import BinaryLogisticLoss, HuberLoss, has_numba
 
 N, D = 200, 3
 
@@ -467,6 +467,29 @@ def test_steps_move_by_no_more_than_is_charged():
         move /= np.linalg.norm(move)
         apart = noise.add(sums + move, zero) - noise.add(sums, zero)
         assert np.linalg.norm(apart) <= 1.0 + math.sqrt(50) * noise.step
+
+
+@pytest.mark.skipif(not has_numba(), reason="numba is not installed")
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
+def test_compiled_noise_has_the_same_bits(scale):
+    """Also where a value is beyond the range of the integers, which only NumPy's version covers."""
+    rng = np.random.default_rng(0)
+    noise = GaussianNoise(scale, 6, scale)
+    step = noise.step
+    middles = (rng.integers(-1000, 1000, 6) + 0.5) * step
+    vectors = [scale * rng.normal(size=6), np.zeros(6), -np.zeros(6), middles, -middles]
+    vectors += [
+        step * np.array([2.0**61, -(2.0**61), 2.0**60, 1.0, 0.4, 0.6]),
+        vectors[0] * 2.0**70,
+    ]
+    for values, drawn in zip(vectors, noise.draw(len(vectors), stream()), strict=True):
+        for shaped in (values, values.reshape(2, 3)):
+            results = [noise.add(shaped, drawn, loops) for loops in ("numpy", "numba")]
+            np.testing.assert_array_equal(*results)
+            assert results[1].shape == shaped.shape
+    for value in (np.nan, np.inf):
+        with pytest.raises((ValueError, OverflowError)):
+            noise.add(np.full(6, value), drawn, "numba")
 
 
 # Steps, learning rates, averages and projections.

@@ -187,7 +187,7 @@ def test_a_number_a_column_may_make_several_of_one():
 
 TRANSFORMERS = [
     kind
-    for kind in vars(skdp).values()
+    for kind in (getattr(skdp, name) for name in skdp.__all__)
     # A search makes what its estimator does.
     if isinstance(kind, type)
     and hasattr(kind, "transform")
@@ -584,7 +584,11 @@ def test_of_a_frozen_step_the_output_is_known(output):
 
 def test_every_transformer_is_compared():
     compared = {type(each) for each in (*OF_NUMBERS, *OF_WORDS)}
-    kinds = [kind for kind in vars(skdp).values() if hasattr(kind, "transform")]
+    kinds = [
+        kind
+        for kind in (getattr(skdp, name) for name in skdp.__all__)
+        if hasattr(kind, "transform")
+    ]
     ours = {kind for kind in kinds if not issubclass(kind, MetaEstimatorMixin)}
     # What it charges is its transform: no plan holds it.
     assert ours - compared == {skdp.RandomizedResponseTransformer}

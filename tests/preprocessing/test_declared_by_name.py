@@ -147,7 +147,9 @@ def test_what_has_one_meaning_is_read_as_lows_and_highs(bounds, n_columns):
     assert np.array_equal(found_low, low) and np.array_equal(found_high, high)
 
 
-ESTIMATORS = [made for made in vars(skdp).values() if hasattr(made, "get_params")]
+ESTIMATORS = [
+    made for made in (getattr(skdp, name) for name in skdp.__all__) if hasattr(made, "get_params")
+]
 EVERYTHING = [e for e in ESTIMATORS if {"bounds", "categories"} & signature(e).parameters.keys()]
 
 
