@@ -12,7 +12,7 @@ of the process, which other work on the machine hardly touches, their ratio, and
 scikit-learn's, in units of the sampling error: 20 / (2 n) times the loss's variance per unit of
 curvature (1 for classes and for counts, the residual variance for squared errors).
 
-``--unwhitened`` fits regressors to rows that are never whitened.
+``--unwhitened`` fits models to rows that are never whitened.
 ``--compare`` prints mean differences of the test losses of two saved runs with their standard
 errors, in the same units.
 """

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from skdp._data._parts import (
     Rows,
+    as_dense,
     block_size,
     is_sent,
     map_over,
@@ -64,6 +65,8 @@ class BoundedRows(Rows):
     # True if the constant feature of a clipped row is scaled like the row's values; see
     # `as_equations`.
     scales_constant = False
+    # Vector that is subtracted from each row before it is clipped; see `as_equations`.
+    equations_center = None
 
     def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
         self.X = X
@@ -112,15 +115,21 @@ class BoundedRows(Rows):
             return self._changed()
         return self._changed(row_args=(None, self._row_weights))
 
-    def as_equations(self):
+    def as_equations(self, center=None):
         r"""Return the rows for a single pass, as equations that are scaled as a whole.
 
         Least squares reads a row as the equation :math:`x^\top w + c\,v = y`. If the norm of x
         exceeds the bound, c is scaled by the same factor as x, and the target must be scaled by
         `_Block.equation_factors`. Weights that solve all equations still solve the scaled
         equations. If only x were scaled, a solution would need larger weights.
+
+        With a `center`, in the units of X, the rows are those minus the center, which are then
+        dense.
         """
         rows = self.streaming()
+        if center is not None:
+            rows = self._changed(row_args=(None, self._row_weights))
+            rows.equations_center = center
         rows.scales_constant = True
         return rows
 
@@ -149,6 +158,8 @@ class _Block:
             self._values, self._transposed = table._blocks[rows.start]
             return
         block = read_block(table.X, rows)
+        if table.equations_center is not None:
+            block = as_dense(block) - table.equations_center
         if self._factor is None:
             self._factor = _row_factors(block, table.data_norm, table.unit)
         zeroed = self._factor == 0.0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._data._parts import as_dense
 from skdp._data._row_wise import row_norms
 from skdp.utils._values import FrozenValue
 
@@ -26,22 +27,26 @@ class WhitenedRows(FrozenValue):
         The vector m.
     transform : ndarray of shape (n_columns, n_columns)
         The matrix P.
-    max_norm : float
-        Rows with a larger norm get a weight of `max_norm` squared over their squared norm.
+    weight_center : ndarray of shape (n_columns,)
+    weight_distance : float
+        Rows with a larger distance from `weight_center` get a weight of `weight_distance` squared
+        over their squared distance.
     second_moment : float
-        Bound on the weighted mean of the squared values in a direction, relative to `max_norm`
-        squared. It holds with high probability, and only step sizes depend on it.
+        Bound on the weighted mean of the squared values in a direction, relative to the squared
+        bound on rows. It holds with high probability, and only step sizes depend on it.
     """
 
     center: np.ndarray
     transform: np.ndarray
-    max_norm: float
+    weight_center: np.ndarray
+    weight_distance: float
     second_moment: float
 
     def row_weights(self, block):
-        """Return the weights of the rows of a block, which depend on the rows' norms alone."""
-        with np.errstate(over="ignore", divide="ignore"):
-            return np.minimum(1.0, self.max_norm / row_norms(block)) ** 2
+        """Return the weights of the rows of a block, each of which depends on its row alone."""
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            distances = row_norms(as_dense(block) - self.weight_center)
+            return np.minimum(1.0, self.weight_distance / distances) ** 2
 
     def norms(self, block, row_products):
         """Return upper bounds on the norms of the whitened rows.

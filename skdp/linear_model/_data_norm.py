@@ -70,6 +70,11 @@ class RowsFit:
         """Upper bound on the norm of a row including its constant feature."""
         return math.hypot(self.data_norm, self.constant)
 
+    @property
+    def is_centered(self):
+        """True if gradients are those of centered rows, whitened or not."""
+        return self.center is not None or self.whitening is not None
+
     def with_releases_of(self, planned):
         """Return the `RowsFit` whose rows are centered or whitened as planned for another loss."""
         return replace(
@@ -164,6 +169,7 @@ class RowsFit:
         if self.center is not None:
             plans.append(self.center.plan())
         if self.whitening is not None:
+            plans.append(self.whitening.center.plan())
             plans.append(self.whitening.plan())
         # A `BalancedBaseline` is known without a release.
         if self.baseline is not None and not isinstance(self.baseline, BalancedBaseline):

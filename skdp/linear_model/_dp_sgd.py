@@ -291,7 +291,7 @@ class PrivateSGDModel(PrivateLinearModel):
             whitened = reserve_for_whitening(rows, shape, loss_spec, settings)
         if whitened is not None:
             rows, problem, settings = whitened
-        if is_centered and settings.sampling == "full":
+        if whitened is None and is_centered and settings.sampling == "full":
             rows = reserve_for_center(rows, shape)
             problem = rows.sgd_problem(shape, loss_spec)
             settings = automatic_settings(problem, requested)
@@ -316,7 +316,7 @@ class PrivateSGDModel(PrivateLinearModel):
             problem=problem,
             weights=weights,
             total_excess_loss=loss_unit * weights.expected_excess,
-            adapts_penalty=rows.center is not None
+            adapts_penalty=rows.is_centered
             and loss_spec.score_exponent is not None
             and requested.optimizer == "nesterov"
             and requested.momentum is None,
@@ -324,8 +324,10 @@ class PrivateSGDModel(PrivateLinearModel):
         return fit.plan()
 
     def _whitens_rows(self, requested):
-        """Return True if a run from a baseline may whiten the rows, instead of centering them."""
-        return False
+        """Return True if all settings are automatic, as they then refer to the whitened rows."""
+        is_default = self.learning_rate == "constant" and self.average is True
+        has_penalty = self.penalty == "l2" and self.projection_radius is None
+        return requested == Settings("nesterov") and is_default and has_penalty
 
     def _centers_rows(self, requested, loss_spec):
         """Return True if a run from a baseline may center and scale the rows.

@@ -396,6 +396,13 @@ class DPSGDClassifier(
         rows = self._reserve_for_classes(rows, shape, class_weight)
         return self._plan_steps(shape, rows, loss_spec, planned)
 
+    def _whitens_rows(self, requested):
+        """Return True if all settings are automatic and classes have equal weights.
+
+        The second moment of the rows is not that of the weighted loss.
+        """
+        return self.class_weight is None and super()._whitens_rows(requested)
+
     def _centers_rows(self, requested, loss_spec):
         """Return True if the run may center and scale the rows; see `descent_candidate`."""
         in_units_of_rows = (requested.clip, requested.alpha, requested.eta0)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Literal
 
-from skdp._optim._default_settings import Settings
 from skdp._optim._regression_losses import HuberLoss
 from skdp.base import private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
@@ -329,12 +328,6 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
                 n_partial_fits_=fit.call_number,
             )
         return self
-
-    def _whitens_rows(self, requested):
-        """Return True if all settings are automatic, as they then refer to the whitened rows."""
-        is_default = self.learning_rate == "constant" and self.average is True
-        has_penalty = self.penalty == "l2" and self.projection_radius is None
-        return requested == Settings("nesterov") and is_default and has_penalty
 
     def _reserve_for_baseline(self, rows, shape):
         """Return the `RowsFit` with the noisy mean of the targets as the baseline."""

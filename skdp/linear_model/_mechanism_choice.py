@@ -107,13 +107,21 @@ def choose_mechanism(
     """
     if planned is not None:
         return _candidate(planned.weights.choice, C, rows, shape, loss_spec, with_hessian, planned)
+    # The second moment of the rows is not that of the weighted loss.
+    has_equal_weights = not isinstance(class_weight, BalancedWeights) and (
+        class_weight is None or len(set(class_weight)) == 1
+    )
     if mechanism != "auto":
-        return _candidate(mechanism, C, rows, shape, loss_spec, with_hessian)
+        return _candidate(
+            mechanism, C, rows, shape, loss_spec, with_hessian, is_whitened=has_equal_weights
+        )
     perturbation = _candidate(alternative, C, rows, shape, loss_spec, with_hessian)
-    gradient = _candidate("gradient", C, rows, shape, loss_spec, with_hessian)
+    gradient = _candidate(
+        "gradient", C, rows, shape, loss_spec, with_hessian, is_whitened=has_equal_weights
+    )
     margin = MIN_IMPROVEMENT[alternative] * shape.n_rows
     loss_factor = 1.0
-    if gradient.rows.center is not None:
+    if gradient.rows.is_centered:
         margin = MIN_IMPROVEMENT_OF_CENTERED * shape.n_rows
         loss_factor = CENTERED_LOSS_FACTOR
     if isinstance(class_weight, BalancedWeights):
@@ -156,8 +164,7 @@ def descent_candidate(
     is_centered : bool, default=False
         Whether rows may be centered; see `reserve_for_center`.
     is_whitened : bool, default=False
-        Whether rows may be whitened, instead of centered, if all settings are automatic; see
-        `reserve_for_whitening`.
+        Whether rows may be whitened if all settings are automatic; see `reserve_for_whitening`.
     planned : WeightsFit, default=None
         See `choose_mechanism`.
 
@@ -184,7 +191,7 @@ def descent_candidate(
     # Rows are centered only for a single output. With several outputs, centering weakened the
     # shrinkage of weights fitted to uninformative rows.
     has_one_output = loss_spec.loss.weights_shape == ()
-    if is_centered and has_one_output and settings.sampling == "full":
+    if rows.whitening is None and is_centered and has_one_output and settings.sampling == "full":
         rows = reserve_for_center(rows, shape)
         problem = rows.sgd_problem(shape, loss_spec)
         settings = automatic_settings(problem, requested)
@@ -224,7 +231,9 @@ def with_steps_of(requested, settings):
     )
 
 
-def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian, planned=None):
+def _candidate(
+    mechanism, C, rows, shape, loss_spec, with_hessian, planned=None, *, is_whitened=False
+):
     """Return the candidate of one mechanism; see `choose_mechanism`."""
     guarantee = rows.remaining
     if with_hessian:
@@ -241,7 +250,13 @@ def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian, planned=None)
         rows = replace(rows, remaining=guarantee)
         is_centered = C is None and not with_hessian
         return descent_candidate(
-            rows, shape, loss_spec, requested, is_centered=is_centered, planned=planned
+            rows,
+            shape,
+            loss_spec,
+            requested,
+            is_centered=is_centered,
+            is_whitened=is_centered and is_whitened,
+            planned=planned,
         )
     problem = rows.problem(loss_spec, shape)
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm

@@ -30,8 +30,8 @@ LOSS_SPEC = LossSpec(
     clip_noise_threshold=0.03,
     shrinkage_residual=0.15,
     curvature_from="residuals",
-    whitened_condition=10.0,
-    whitened_steps=25,
+    whitened_condition=25.0,
+    whitened_steps=40,
 )
 
 # Norm of the weights, times that of the rows, for the expected loss of sufficient statistics. Tuned

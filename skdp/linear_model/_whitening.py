@@ -4,8 +4,10 @@ With little noise, the number of steps of noisy gradients depends on the conditi
 direction in which rows hardly vary needs many steps. A released second moment makes the curvature
 about equal in all directions, so that a few dozen steps are enough for any number of rows.
 The noise in the weights is then also proportional to the deviation of the scores, not of the
-columns. This is for regression; classifiers of two classes center their rows instead (see
-`_row_center`). The release, its sensitivity and the rule for the budget are derived in
+columns. The mean row and the spread of the rows about it are released first (see `_row_center`), so
+the noise in the second moment is proportional to the rows' own spread, however far they are from 0.
+If noise would hide the second moment, classifiers of two classes only center their rows. The
+releases, their sensitivities and the rule for the budget are derived in
 ``docs/theory/guarantees.md``.
 """
 
@@ -21,6 +23,7 @@ from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmet
 from skdp._optim._default_settings import automatic_settings
 from skdp._optim._whitened_rows import SAFETY, WHITENED_NORM, WhitenedRows
 from skdp.accounting import Gaussian, get_epsilon
+from skdp.linear_model._row_center import MIN_UNIT, UNIT_PER_SPREAD, RowCenter, reserve_for_center
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import plan_release
 from skdp.utils._values import FrozenValue
@@ -36,14 +39,23 @@ MIN_DIRECTIONS = 0.25
 # The second moment gets the fraction of mu squared with which the noise is this fraction of the
 # second moment of a typical direction, within two limits.
 TARGET_NOISE = 0.01
-FRACTIONS = (0.002, 0.05)
-# Rows are not whitened if the noise is larger than this fraction. It is small because rows may vary
-# much less than typical rows do: with a fraction of 2, R² is .37 instead of .66 on rows whose
-# squared distances from their mean are a fiftieth of the typical ones (10,000 rows, 6 columns;
-# docs/benchmarks/design_choices.py).
-MAX_NOISE = 0.03
-# Mean squared norm of centered rows, relative to the bound, that is assumed for these fractions.
-TYPICAL_SQUARED_NORM = 0.25
+FRACTIONS = (0.002, 0.2)
+# Rows are not whitened if the noise is larger than this fraction.
+MAX_NOISE = 1.0
+# Mean squared norm of centered rows in units of the released spread; see `RowCenter`.
+TYPICAL_SQUARED_NORM = 1.0 / UNIT_PER_SPREAD**2
+# With less noise than this fraction, only rows that are farther from the center are scaled down, so
+# that a few distant rows keep their weight, and the noise becomes this fraction. With more noise,
+# directions that hardly vary are hidden, and the number of steps grows. Chosen on simulated rows
+# with heavy tails and with very unequal columns, where 25 steps were too few
+# (docs/benchmarks/design_choices.py).
+LOW_NOISE = 0.2
+# Largest distance from the center at which rows are scaled down, relative to the bound on rows: the
+# distance between two rows.
+MAX_DISTANCE = 2.0
+# Rows are whitened if there are at least this many per column. With fewer, a fit to the rows needs
+# the regularization by directions that hardly move.
+MIN_ROWS_PER_COLUMN = 250
 # Rows are whitened if they otherwise needed more than this multiple of the steps.
 MIN_STEPS_RATIO = 1.5
 # A product with the matrix must not take much longer than a step.
@@ -59,17 +71,24 @@ class RowWhitening(FrozenValue):
     Parameters
     ----------
     n_rows, n_columns : int
+    center : RowCenter
+        The release of the mean row and of the spread of rows about it, which precedes this one.
     mechanism : GaussianMechanism
         Mechanism for rows whose norm, without the constant feature, is at most 1.
     l2_reg : float, default=0.0
         L2 regularization strength of the columns' weights, for rows of norm 1 and curvature 1,
         which is added to the second moment.
+    distance_factor : float, default=1.0
+        Distance from the center at which rows are scaled down, relative to the unit that `center`
+        releases.
     """
 
     n_rows: int
     n_columns: int
+    center: RowCenter
     mechanism: GaussianMechanism
     l2_reg: float = 0.0
+    distance_factor: float = 1.0
 
     def __post_init__(self):
         self.mechanism.check_size(self._n_values)
@@ -86,7 +105,7 @@ class RowWhitening(FrozenValue):
         return spectral_margin(deviation, self.n_columns + 1)
 
     def plan(self):
-        """Return the plan of the release."""
+        """Return the plan of the release of the second moment."""
         return plan_release(self.mechanism, self.run, stage_name="the second moment")
 
     def run(self, X, norm, source, persons=None):
@@ -96,20 +115,35 @@ class RowWhitening(FrozenValue):
         ----------
         X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
         norm : float
-            Rows with a larger norm are scaled down to it, with their constant feature.
+            Bound on the norm of rows.
         source : RandomSource
         persons : Persons, default=None
             Persons of the rows.
         """
+        center, _, centered_unit = self.center.run(X, norm, source, persons)
+        # Rows that are farther from the center are scaled down to this distance, with their
+        # constant feature.
+        unit = min(self.distance_factor * centered_unit, MAX_DISTANCE)
         n_features = self.n_columns + 1
-        equations = BoundedRows(X, 1.0, MOMENT_CONSTANT, norm, persons).as_equations()
+        rows = BoundedRows(X, 1.0, MOMENT_CONSTANT, unit * norm, persons)
+        equations = rows.as_equations(center)
         total = sum_over(equations, _add_second_moment, np.zeros((n_features, n_features)))
         released = self.mechanism.release(pack_symmetric(total), random_state=source)
         moment = unpack_symmetric(released / self.n_rows, n_features)
-        return self._whitened_rows(moment, norm)
+        return self._whitened_rows(moment, center, unit, norm)
 
-    def _whitened_rows(self, moment, norm):
-        """Return the `WhitenedRows` for a released mean second moment (post-processing)."""
+    def _whitened_rows(self, moment, row_center, unit, norm):
+        """Return the `WhitenedRows` for a released mean second moment (post-processing).
+
+        Parameters
+        ----------
+        moment : ndarray of shape (n_columns + 1, n_columns + 1)
+            Of the rows minus the center, divided by their bound, with the constant feature.
+        row_center : ndarray of shape (n_columns,)
+        unit : float
+            Bound on the distance of the rows from the center, relative to `norm`.
+        norm : float
+        """
         n_columns = self.n_columns
         noise_norm = self.noise_norm
         # The weights of the rows add up to at most their number, apart from noise.
@@ -120,19 +154,21 @@ class RowWhitening(FrozenValue):
         # norm below the second moment of the rows.
         about = np.column_stack([np.eye(n_columns), -center])
         upper = about @ moment @ about.T + noise_norm * (about @ about.T)
-        center *= MOMENT_CONSTANT * norm
+        center *= MOMENT_CONSTANT * unit * norm
         values, vectors = eigh(upper, check_finite=False)
         smallest = max(noise_norm, MIN_RELATIVE_MOMENT * float(np.mean(np.maximum(values, 0.0))))
         values = np.maximum(values, smallest)
         # The number of directions that are neither mostly noise nor regularized.
-        n_directions = float(np.sum((values - noise_norm) / (values + self.l2_reg)))
-        values += self.l2_reg
+        l2_reg = self.l2_reg / unit**2
+        n_directions = float(np.sum((values - noise_norm) / (values + l2_reg)))
+        values += l2_reg
         n_directions = max(n_directions, MIN_DIRECTIONS * n_columns)
         scale = WHITENED_NORM / math.sqrt(n_directions)
         return WhitenedRows(
-            center=center,
-            transform=(vectors * (scale / np.sqrt(values))) @ vectors.T,
-            max_norm=norm,
+            center=row_center + center,
+            transform=(vectors * (scale / unit / np.sqrt(values))) @ vectors.T,
+            weight_center=row_center,
+            weight_distance=unit * norm,
             second_moment=SAFETY * scale**2,
         )
 
@@ -150,7 +186,10 @@ class RowWhitening(FrozenValue):
         """
         n_columns = self.n_columns
         transform_norm = WHITENED_NORM / math.sqrt(MIN_DIRECTIONS * n_columns * self.noise_norm)
+        transform_norm /= self.distance_factor * MIN_UNIT
         product = (n_columns + 4.0) * math.sqrt(n_columns) / max_additions(0)
+        # A row times its weight is at most the distance plus the norm of the center.
+        norm_over_constant = 2.0 * norm_over_constant
         return 1.0 + (1.0 + product) * (1.0 + 3.0 * transform_norm * norm_over_constant)
 
 
@@ -171,13 +210,13 @@ def _sensitivity(n_rows, n_columns, sensitivity_factor):
 
 
 def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
-    """Return the `RowsFit` with a fraction of the budget for the second moment, and its settings.
+    """Return the `RowsFit` with budget for the center and the second moment, and its settings.
 
     Gaussian releases whose fractions of mu squared add up to 1 together form one Gaussian release
-    (Dong, Roth and Su 2022). Rows are not whitened, and None is returned, if a run with the given
-    settings takes few steps, if steps of whitened rows would not read all rows, if delta = 0, if
-    there is no baseline, if there are several outputs or many columns, or if the noise would hide
-    the second moment.
+    (Dong, Roth and Su 2022). Rows are not whitened, and None is returned, if they cannot be
+    centered, if a run with the given settings takes few steps, if steps of whitened rows would not
+    read all rows, if there are several outputs, many columns or few rows, or if the noise would
+    hide the second moment.
 
     Parameters
     ----------
@@ -193,26 +232,37 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     -------
     (RowsFit, SGDProblem, Settings) or None
     """
-    remaining = rows.remaining
     n_rows = shape.n_rows
     n_columns = shape.n_columns
-    is_possible = rows.baseline is not None and remaining.delta > 0.0
-    if not is_possible or loss_spec.loss.weights_shape != () or n_columns > MAX_COLUMNS:
+    is_wide = n_columns > MAX_COLUMNS or n_rows < MIN_ROWS_PER_COLUMN * n_columns
+    if loss_spec.loss.weights_shape != () or is_wide:
         return None
     if settings.n_steps(n_rows) <= MIN_STEPS_RATIO * loss_spec.whitened_steps:
         return None
+    rows = reserve_for_center(rows, shape)
+    if rows.center is None:
+        return None
+    center = rows.center
+    remaining = rows.remaining
     sensitivity = _sensitivity(n_rows, n_columns, remaining.neighbors.sensitivity_factor)
     mechanism = GaussianMechanism(remaining.epsilon, remaining.delta, sensitivity)
-    whole = RowWhitening(n_rows=n_rows, n_columns=n_columns, mechanism=mechanism)
+    whole = RowWhitening(n_rows=n_rows, n_columns=n_columns, center=center, mechanism=mechanism)
     noise = whole.noise_norm * n_columns / TYPICAL_SQUARED_NORM
     low, high = FRACTIONS
     fraction = min(max((noise / TARGET_NOISE) ** 2, low), high)
-    if noise / math.sqrt(fraction) > MAX_NOISE:
+    noise /= math.sqrt(fraction)
+    if noise > MAX_NOISE:
         return None
+    # The noise relative to the second moment is proportional to the square of the distance.
+    distance_factor = max(1.0, math.sqrt(LOW_NOISE / noise))
+    # A direction that is hidden by noise is the slower, the larger the noise: like the root of it,
+    # as the condition number.
+    steps_factor = max(1.0, math.sqrt(noise / LOW_NOISE))
     scale = mechanism.scale / math.sqrt(fraction)
     whitening = replace(
         whole,
         mechanism=GaussianMechanism.from_scale(scale, sensitivity, remaining.delta),
+        distance_factor=distance_factor,
         l2_reg=min_alpha / (loss_spec.curvature * rows.data_norm**2),
     )
     rest = Gaussian(mechanism.noise_multiplier / math.sqrt(1.0 - fraction - SLACK))
@@ -221,11 +271,17 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     constant = WHITENED_NORM / math.sqrt(n_columns) * rows.data_norm
     rows = replace(
         rows,
+        center=None,
         whitening=whitening,
         constant=min(rows.constant, constant),
         remaining=replace(remaining, epsilon=epsilon),
     )
-    problem = rows.sgd_problem(shape, loss_spec)
+    whitened_spec = replace(
+        loss_spec,
+        whitened_steps=math.ceil(steps_factor * loss_spec.whitened_steps),
+        whitened_condition=steps_factor**2 * loss_spec.whitened_condition,
+    )
+    problem = rows.sgd_problem(shape, whitened_spec)
     requested = replace(
         settings,
         sampling=None,
