@@ -25,6 +25,8 @@ from skdp.utils._values import FrozenValue
 MAX_SIGNAL_COLUMNS = 100
 # Largest clip, relative to the bound on a gradient. With it, nothing is clipped.
 MAX_CLIP_FRACTION = 1.01
+# The same for whitened rows, whose norm has no bound: rows of a rare category are long.
+MAX_WHITENED_CLIP_FRACTION = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +150,10 @@ class RowsFit:
         clip_fraction = loss_spec.min_clip_fraction * math.sqrt(
             max(1.0, loss_spec.clip_noise_threshold / noise)
         )
-        residual_norm = loss_spec.residual_norm * min(clip_fraction, MAX_CLIP_FRACTION)
+        max_clip_fraction = MAX_CLIP_FRACTION
+        if self.whitening is not None:
+            max_clip_fraction = MAX_WHITENED_CLIP_FRACTION
+        residual_norm = loss_spec.residual_norm * min(clip_fraction, max_clip_fraction)
         clipped_spec = replace(problem.loss_spec, residual_norm=residual_norm)
         is_shrunk_otherwise = self.baseline is None or self.shrinkage_mechanism is not None
         if loss_spec.min_shrinkage_factor and is_shrunk_otherwise:
