@@ -87,7 +87,9 @@ class RowWhitening(FrozenValue):
 
     def plan(self):
         """Return the plan of the release."""
-        return plan_release(self.mechanism, self.run, stage_name="the second moment")
+        return plan_release(
+            self.mechanism, self.run, stage_name="the second moment", unit="the square of data_norm"
+        )
 
     def run(self, X, norm, source, persons=None):
         """Return the `WhitenedRows`.

@@ -104,7 +104,7 @@ def noise_multiplier(event):
     return None
 
 
-def stages_of(plan, name=UNNAMED):
+def stages_of(plan, name=UNNAMED, unit=""):
     """Return the stages of a plan or mechanism.
 
     Parameters
@@ -112,6 +112,9 @@ def stages_of(plan, name=UNNAMED):
     plan : plan
     name : str, default="the release"
         Name of the stages that have none, such as the stage of a mechanism.
+    unit : str, default=""
+        Name of the quantity that is the unit of the scale and sensitivity of these stages, "" for
+        1. The scale and sensitivity are those of values that were divided by it.
 
     Returns
     -------
@@ -131,7 +134,10 @@ def stages_of(plan, name=UNNAMED):
     named_stages = []
     for stage in stages:
         if stage.name == UNNAMED:
-            stage = replace(stage, name=name)
+            law = stage.law
+            if unit:
+                law += f", in units of {unit}"
+            stage = replace(stage, name=name, law=law)
         named_stages.append(stage)
     return tuple(named_stages)
 

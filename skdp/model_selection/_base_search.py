@@ -35,6 +35,7 @@ from skdp.model_selection._strategies import STRATEGIES, plan_layout, plan_searc
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import check_step_names
+from skdp.utils._documents import count_of
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
@@ -77,7 +78,10 @@ def describe_rows_of_search(search):
     def write(unit):
         texts = [for_unit(STRATEGY_TEXTS[search.strategy], unit), for_unit(memberships, unit)]
         if search.refits:
-            texts.append(f"then the chosen candidate on all {unit}s")
+            refitted = "the chosen candidate"
+            if search.choice is None and search.mean_runs is None:
+                refitted = "the model"
+            texts.append(f"then {refitted} on all {unit}s")
         return "; ".join(texts)
 
     return UnitText(write)
@@ -207,7 +211,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             if self.verbose:
                 description = STRATEGY_TEXTS[run.search.strategy]
                 n_candidates = len(run.search.task.candidates)
-                print(f"{type(self).__name__}: {n_candidates} candidates, {description}")
+                candidates = count_of(n_candidates, "candidate")
+                print(f"{type(self).__name__}: {candidates}, {description}")
             self._publish(fit, run.search, run_search(run, fit.progress))
         return self
 
@@ -417,7 +422,10 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             Public quantities of the search.
         """
         charged = search.plan()
-        stages = (*search.training_stages, *charged.stages)
+        published = None
+        if model is not None and not search.refits:
+            published = next(i for i, c in enumerate(search.task.candidates) if c is candidate)
+        stages = (*search.training_stages(published), *charged.stages)
         if model is not None:
             fitted_steps = []
             for step in candidate.pipeline.steps:
@@ -432,7 +440,12 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     stages += (replace(stage, name=f"{step.title}: {stage.name}"),)
             if fitted_steps:
                 last = fitted_steps[-1].privacy_
-                charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
+                charged = replace(
+                    charged,
+                    scale=last.noise_scale,
+                    sensitivity=last.sensitivity,
+                    noise_multiplier=last.noise_multiplier,
+                )
             # The published fit is one of many fits charged together, and the model also reveals the
             # choice. So the statement of every step contains the charge of the whole search.
             charge = fit.public_charge(charged)

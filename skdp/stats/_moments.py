@@ -33,6 +33,8 @@ SENSITIVITY = {
 UNIFORM_VARIANCE = 1.0 / 3.0
 # Name of the released values in privacy statements.
 SUMS = "sums of columns"
+# Unit of the released sums.
+UNIT_OF_SUMS = "the bounds"
 # Maximum number of cells of a histogram: 1 GB of counts.
 MAX_CELLS = 2**27
 
@@ -61,7 +63,9 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
     mechanism = noise_of_moments(shape, guarantee, n_moments, counted)
     noise_std = mechanism.deviation(size)
     run = partial(_release_moments, mechanism, noise_std, shape.n_rows, n_moments, counted)
-    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+    return plan_release(
+        mechanism, run, guarantee=guarantee, stage_name=SUMS, unit=UNIT_OF_SUMS, size=size
+    )
 
 
 def _release_moments(
@@ -195,7 +199,9 @@ def plan_sums(shape, guarantee):
 
     run = partial(_release_sums, mechanism, guarantee.relation, n_rows)
     size = shape.n_columns
-    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+    return plan_release(
+        mechanism, run, guarantee=guarantee, stage_name=SUMS, unit=UNIT_OF_SUMS, size=size
+    )
 
 
 def _release_sums(mechanism, relation, n_rows, X, source, low, high, persons=None):
