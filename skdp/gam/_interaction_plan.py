@@ -23,6 +23,7 @@ from skdp.gam._tables import CHOICE_CELLS, InteractionScore, make_table, table_c
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms import ExponentialMechanism
 from skdp.mechanisms._stages import Stage, stages_of
+from skdp.utils._units import ALL_IN_EACH
 
 # Minimum signal-to-noise ratio n mu at which interactions="auto" chooses tables. Below this ratio,
 # the noise in a score hides all but the strongest interactions, while the choice costs a few
@@ -204,6 +205,7 @@ class InteractionFit(AdditiveFit):
                 sensitivity=None,
                 event=event,
                 n_releases=count,
+                reads=ALL_IN_EACH,
             )
         ]
 

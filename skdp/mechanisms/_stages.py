@@ -124,13 +124,13 @@ def stages_of(plan, name=UNNAMED, unit=""):
     if stages is None:
         # A plan or mechanism without stages makes one release.
         stage = Stage(
-            name=name,
+            name=UNNAMED,
             law=plan.name,
             scale=plan.scale,
             sensitivity=plan.sensitivity,
             event=plan.event,
         )
-        return (stage,)
+        stages = (stage,)
     named_stages = []
     for stage in stages:
         if stage.name == UNNAMED:
@@ -148,13 +148,15 @@ def sampler_of(stages):
         return NOTHING_READ
     texts = [stage.reads for stage in stages]
     has_one_text = len(set(texts)) == 1 and all(type(text) is str for text in texts)
-    if len(stages) == 1 or has_one_text:
+    if len(stages) == 1:
         return texts[0]
+    if has_one_text:
+        return f"{texts[0]}, in each stage"
 
     def write(unit):
         reads = [for_unit(stage.reads, unit) for stage in stages]
         if len(set(reads)) == 1:
-            return reads[0]
+            return f"{reads[0]}, in each stage"
         named = zip(stages, reads, strict=True)
         return "; ".join(dict.fromkeys(f"{stage.name}: {text}" for stage, text in named))
 
