@@ -143,10 +143,17 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return tuple(dict.fromkeys(name for name in names if name))
 
     @property
+    def is_charged_later(self):
+        """True if the fit is not charged, and each later release, such as a `transform`, is."""
+        return self.is_fit and bool(self.stages) and not self.charges
+
+    @property
     def covered(self):
         """Description of the values that the guarantee covers."""
         if not self.is_fit:
             return "the values of this release and all that is computed from them"
+        if self.is_charged_later:
+            return "each release after the fit, by itself, and all that is computed from it"
         subject = "this fit"
         if len(self.charges) > 1:
             subject = f"the model after each of its {len(self.charges)} calls"
@@ -208,7 +215,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         cost = format_rounded_up(self.epsilon, self.delta)
         # The first three are in the heading.
         rows = tuple(self.rows()[3:])
-        return Section(f"{self.estimator} is ({cost})-differentially private", rows)
+        subject = self.estimator
+        if self.is_charged_later:
+            subject = f"Each release of {self.estimator}"
+        return Section(f"{subject} is ({cost})-differentially private", rows)
 
     def __str__(self):
         section = self.section()

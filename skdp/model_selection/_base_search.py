@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._classes import DECLARED_CLASSES
 from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import target_array
@@ -435,7 +436,9 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     continue
                 fitted_steps.append(fitted_step)
                 if not search.refits:
-                    fitted_step.privacy_ = _statement_of_training_part(fitted_step.privacy_, fit)
+                    fitted_step.privacy_ = _statement_of_training_part(
+                        fitted_step.privacy_, fit, search.mean_runs is not None
+                    )
                 for stage in fitted_step.privacy_.stages:
                     stages += (replace(stage, name=f"{step.title}: {stage.name}"),)
             if fitted_steps:
@@ -451,6 +454,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             charge = fit.public_charge(charged)
             searched = tuple(for_unit(text, fit.terms.unit) for text in public)
             for fitted_step in fitted_steps:
+                # The search has set the classes of the step, which are the label set of `public`.
+                own = [text for text in fitted_step.privacy_.public if text != DECLARED_CLASSES]
                 fitted_step.privacy_ = replace(
                     fitted_step.privacy_,
                     epsilon=charge.epsilon,
@@ -459,7 +464,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     "whose one charge covers all fits, the choice and the scores",
                     seeded=fitted_step.privacy_.seeded or charge.seeded,
                     dataset=data_sets_of(self.accountant)[1],
-                    public=tuple(dict.fromkeys((*fitted_step.privacy_.public, *searched))),
+                    public=tuple(dict.fromkeys((*own, *searched))),
                     charges=(charge,),
                     calls=(),
                 )
@@ -484,12 +489,15 @@ def _no_model(method):
     )
 
 
-def _statement_of_training_part(statement, fit):
-    """Return the statement of a fit to the training part of a search, not to all rows."""
-    stages = tuple(
-        replace(stage, reads=f"{stage.reads}, within its training part")
-        for stage in statement.stages
-    )
+def _statement_of_training_part(statement, fit, is_drawn):
+    """Return the statement of a fit to the training part of a search, not to all rows.
+
+    `is_drawn` is True if the fit is one of a secret number of runs, which are listed once.
+    """
+    place = "within its training part"
+    if is_drawn:
+        place += ", as one of the runs drawn at random"
+    stages = tuple(replace(stage, reads=f"{stage.reads}, {place}") for stage in statement.stages)
     sampler = statement.sampler
     if stages:
         sampler = for_unit(sampler_of(stages), fit.terms.unit)
