@@ -455,7 +455,9 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             searched = tuple(for_unit(text, fit.terms.unit) for text in public)
             for fitted_step in fitted_steps:
                 # The search has set the classes of the step, which are the label set of `public`.
-                own = [text for text in fitted_step.privacy_.public if text != DECLARED_CLASSES]
+                public_of_fit = [
+                    text for text in fitted_step.privacy_.public if text != DECLARED_CLASSES
+                ]
                 fitted_step.privacy_ = replace(
                     fitted_step.privacy_,
                     epsilon=charge.epsilon,
@@ -464,7 +466,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     "whose one charge covers all fits, the choice and the scores",
                     seeded=fitted_step.privacy_.seeded or charge.seeded,
                     dataset=data_sets_of(self.accountant)[1],
-                    public=tuple(dict.fromkeys((*own, *searched))),
+                    public=tuple(dict.fromkeys((*public_of_fit, *searched))),
                     charges=(charge,),
                     calls=(),
                 )
