@@ -129,6 +129,8 @@ def _answers(estimator, probe):
 def _numbers(value):
     """Return a value as a list of numbers, or None if it is neither a number, text nor an array."""
     cls = type(value)
+    if cls is str:
+        return [float(zlib.crc32(value.encode("utf-8", "surrogatepass")))]
     if cls is float and _is_ordinary(value):
         return [value]
     if cls is np.ndarray and value.dtype == np.float64 and value.ndim < 2:
@@ -138,9 +140,9 @@ def _numbers(value):
             return numbers
     if cls is bool or (cls is int and abs(value) <= 2**53):
         return [float(value)]
-    if cls in (str, bytes, int):
-        if cls is not bytes:
-            value = str(value).encode("utf-8", "surrogatepass")
+    if cls is int:
+        value = str(value).encode()
+    if cls in (bytes, int):
         return [float(zlib.crc32(value))]
     if cls in (list, tuple) and value and set(map(type, value)) <= {bool, int, float}:
         return [number for item in value for number in _numbers(item)]
