@@ -1,7 +1,7 @@
 """Plans of sums, means, variances, counts and histograms of all columns in one release."""
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -100,6 +100,8 @@ def noise_of_moments(shape, guarantee, n_moments=1, counted=False):
     return noise_of_sums(guarantee, l1, l2, size, shape.n_rows)
 
 
+# Cached, as folds and audits plan many fits for the same public numbers.
+@lru_cache(maxsize=256)
 def noise_of_sums(guarantee, l1, l2, size, n_rows):
     """Return the noise for `size` sums over rows of values scaled to [-1, 1].
 
