@@ -143,10 +143,17 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return tuple(dict.fromkeys(name for name in names if name))
 
     @property
+    def is_charged_later(self):
+        """True if the fit is not charged, and each later release, such as a `transform`, is."""
+        return self.is_fit and bool(self.stages) and not self.charges
+
+    @property
     def covered(self):
         """Description of the values that the guarantee covers."""
         if not self.is_fit:
             return "the values of this release and all that is computed from them"
+        if self.is_charged_later:
+            return "each release after the fit, by itself, and all that is computed from it"
         subject = "this fit"
         if len(self.charges) > 1:
             subject = f"the model after each of its {len(self.charges)} calls"
@@ -208,7 +215,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         cost = format_rounded_up(self.epsilon, self.delta)
         # The first three are in the heading.
         rows = tuple(self.rows()[3:])
-        return Section(f"{self.estimator} is ({cost})-differentially private", rows)
+        subject = self.estimator
+        if self.is_charged_later:
+            subject = f"Each release of {self.estimator}"
+        return Section(f"{subject} is ({cost})-differentially private", rows)
 
     def __str__(self):
         section = self.section()
@@ -225,7 +235,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         noise_multiplier = ""
         if self.noise_multiplier is not None:
             noise_multiplier = f"{self.noise_multiplier:g}"
-        sensitivity = f"{self.sensitivity:g}"
+            noise_multiplier += self._name_of_main_stage()
+        sensitivity = f"{self.sensitivity:g}{self._name_of_main_stage()}"
         stages = "; ".join(f"({i}) {stage}" for i, stage in enumerate(self.stages, start=1))
         is_of_records = self._is_of_sampled_batches()
         if is_of_records:
@@ -247,7 +258,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "relation": f"{self.relation}: {self.neighbors}",
             "unit": self.unit,
             "mechanism": self.mechanism,
-            "noise_scale": f"{self.noise_scale:g}",
+            "noise_scale": f"{self.noise_scale:g}{self._name_of_main_stage()}",
             "sensitivity": sensitivity,
             "part_of": self.part_of,
             "composition": self._describe_composition(),
@@ -269,6 +280,19 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     def _is_of_group(self):
         """Return True if the unit is a group of rows and noise was added for one row."""
         return self.unit.startswith("group") and bool(self.stages)
+
+    def _name_of_main_stage(self):
+        """Return the number of the stage whose noise the statement describes, if there are several.
+
+        It is a suffix of a number.
+        """
+        if len(self.stages) < 2:
+            return ""
+        main = self.noise_scale, self.sensitivity
+        numbers = [i for i, s in enumerate(self.stages, 1) if (s.scale, s.sensitivity) == main]
+        if not numbers:
+            return ""
+        return f" in stage {numbers[-1]}"
 
     def _is_of_sampled_batches(self):
         """Return True if the main stage reads batches of rows that are drawn at random."""

@@ -8,6 +8,8 @@ from skdp._data._labels import category_codes, text_array
 
 # Number of rows whose labels are looked up together.
 LABEL_BLOCK_ROWS = 1 << 16
+# Description of the parameter `classes` among the facts that are assumed to be public.
+DECLARED_CLASSES = "the declared classes"
 
 
 def check_classes(classes, y):

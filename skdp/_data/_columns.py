@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from functools import partial
+from functools import lru_cache, partial
+from itertools import product
 from numbers import Real
 
 import numpy as np
@@ -1117,6 +1118,10 @@ def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
     return ColumnTable(matrix.shape, matrix)
 
 
+# Types of pairs of plain numbers.
+PAIRS_OF_NUMBERS = frozenset(product((int, float), repeat=2))
+
+
 def declared_bounds(bounds, shape, columns=None):
     """Return (low, high) of some columns; NaN for bounds that are found privately.
 
@@ -1147,7 +1152,11 @@ def declared_bounds(bounds, shape, columns=None):
     if not isinstance(bounds, Mapping):
         check_no_times(shape, columns, "bounds", bounds)
         if has_all_columns:
-            low, high = check_bounds(bounds, shape.n_columns)
+            if type(bounds) is tuple and tuple(map(type, bounds)) in PAIRS_OF_NUMBERS:
+                # The text distinguishes -0.0 from 0.0, which are equal.
+                low, high = _bounds_of_all(bounds, shape.n_columns, text=repr(bounds))
+            else:
+                low, high = check_bounds(bounds, shape.n_columns)
             return low.copy(), high.copy()
         # Bounds of other columns need not be far enough apart.
         ends = broadcast_bounds(bounds, shape.n_columns)
@@ -1170,6 +1179,16 @@ def declared_bounds(bounds, shape, columns=None):
     if messages:
         raise ValueError(join_messages(messages))
     return low, high
+
+
+# Cached, as every fit of a fold, a search or an audit reads the same bounds.
+@lru_cache(maxsize=256)
+def _bounds_of_all(bounds, n_columns, text):
+    """Return (low, high) of columns with the same pair of bounds, as read-only arrays.
+
+    `text` is part of the key of the cache.
+    """
+    return check_bounds(bounds, n_columns)
 
 
 def _check_word(bounds, name):

@@ -52,7 +52,10 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     if is_number_array(X):
         # This is the most frequent case: an array has no column names, no column types and no cells
         # to convert.
-        validate_data(estimator, X, reset=reset, order=None, dtype=None, ensure_all_finite=False)
+        if not _has_valid_features(estimator, X, reset):
+            validate_data(
+                estimator, X, reset=reset, order=None, dtype=None, ensure_all_finite=False
+            )
         check_finite(X, "X", allow_nan=allow_nan)
         return X
     chunked = as_chunked(X)
@@ -88,6 +91,20 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     if issparse(X):
         return csr_array(X)
     return X
+
+
+def _has_valid_features(estimator, X, reset):
+    """Return True if `validate_data` would accept an array of numbers without an error or warning.
+
+    With `reset`, the number of features is then set, as `validate_data` does. Its search for column
+    names takes longer than a sum over a small array, which has none.
+    """
+    if X.ndim != 2 or 0 in X.shape or hasattr(estimator, "feature_names_in_"):
+        return False
+    n_features = X.shape[1]
+    if reset:
+        estimator.n_features_in_ = n_features
+    return getattr(estimator, "n_features_in_", n_features) == n_features
 
 
 def is_number_array(X):
@@ -438,7 +455,9 @@ def read_target(estimator, y, n_rows):
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     if is_number_array(y):
-        y = column_or_1d(y, warn=True)
+        # A vector of numbers is returned unchanged.
+        if y.ndim != 1:
+            y = column_or_1d(y, warn=True)
     else:
         y = column_or_1d(target_array(y), warn=True)
         check_no_label_is_missing(y)

@@ -22,7 +22,7 @@ from skdp._fitting._fit_progress import CURRENT_FIT, NO_PROGRESS, FitProgress
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data_policy
 from skdp._loops import NUMPY
-from skdp._privacy_statement import CENTRAL, PrivacyStatement
+from skdp._privacy_statement import CENTRAL, NO_LEDGER, PrivacyStatement
 from skdp._version import __version__
 from skdp.ledger import Allowance, PrivacyAccountant
 from skdp.ledger._report import (
@@ -488,6 +488,8 @@ def _describe_composition_of(accountant, config, dataset, root):
     if accountant is None:
         return "none"
     plan = getattr(accountant, "plan", None)
+    if isinstance(accountant, Allowance) and accountant.plan_charge is None:
+        return f"{plan}; {NO_LEDGER}"
     description = describe_composition(config.composition)
     if dataset != root:
         description += (

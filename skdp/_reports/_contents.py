@@ -146,7 +146,8 @@ class ReportContents:
         """Add the ledger of an accountant, and the data set from which its budget was reserved.
 
         `charges` are the model's charges: earlier calls of partial_fit may have been charged to
-        other data sets in the same ledger.
+        other data sets in the same ledger. If none of them was charged to the accountant, it was
+        set after the fit, and a report about the model says nothing about its data set.
         """
         # Steps of a plan are charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
@@ -155,8 +156,10 @@ class ReportContents:
         handles = [accountant]
         if isinstance(accountant, PrivacyAccountant):
             known = {charge.hash for charge in accountant.charges}
-            hashes = {charge.hash for charge in charges if charge.hash} - known
-            handles += accountant._handles_of(hashes)
+            hashes = {charge.hash for charge in charges if charge.hash}
+            if charges and not hashes & known:
+                handles = []
+            handles += accountant._handles_of(hashes - known)
             handles = [*dict.fromkeys(handle._root() for handle in handles), *handles]
         for handle in dict.fromkeys(handles):
             self._add_budget(handle.report(), handle.config)

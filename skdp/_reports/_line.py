@@ -65,8 +65,12 @@ def privacy_line(model):
     if uncovered := contents.uncovered():
         names = ", ".join(uncovered)
         line = f"Privacy: NOT COVERED: {names}; the rest: {cost}; ledger: {ledger}"
-    if any(s.seeded for s in statements):
-        line += "; the noise is SEEDED"
+    seeded = [statement.estimator for statement in statements if statement.seeded]
+    if seeded:
+        subject = "the noise"
+        if len(seeded) < len(statements):
+            subject += f" of {' and '.join(dict.fromkeys(seeded))}"
+        line += f"; {subject} is SEEDED"
     return line
 
 

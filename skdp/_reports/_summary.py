@@ -6,6 +6,7 @@ from skdp.ledger._report import describe_unit
 from skdp.utils._rounding import format_rounded_up
 
 UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
+NOT_IN_REPORT = "the ledger is not in this report"
 # Largest epsilon that is described as a factor, which is then 22,026.
 MAX_WORDS_EPSILON = 10.0
 
@@ -46,15 +47,19 @@ def conclusion_of(report):
             f"({cost})-differentially private for each {_unit_word(statement.unit)}, is {place}, "
             "and is not part of any total of the model."
         )
-    if any(statement.seeded for statement in report.statements):
-        yield "The noise was SEEDED: anyone who knows the seed can remove it."
+    seeded = [statement.estimator for statement in report.statements if statement.seeded]
+    if seeded:
+        subject = "The noise"
+        if len(seeded) < len(report.statements):
+            subject += f" of {' and '.join(dict.fromkeys(seeded))}"
+        yield f"{subject} was SEEDED: anyone who knows the seed can remove it."
     if any(getattr(audit, "violation", False) for audit in report.audits):
         yield "VIOLATION: an attack disproves a claim of this report."
 
 
 def _charged_later(report):
     """Return the statements of estimators whose fit is not charged but whose releases are."""
-    return [s for s in report.statements if s.stages and not s.charges]
+    return [statement for statement in report.statements if statement.is_charged_later]
 
 
 def _unit_word(unit):
@@ -115,7 +120,7 @@ def facts_of(report):
         relations = [f"{s.relation}: {s.neighbors}" for s in report.statements]
         relations += [budget.relation_in_words for budget in report.budgets]
     yield "relation", "; ".join(dict.fromkeys(relations))
-    yield from _facts_on_charges(_charges_of(report))
+    yield from _facts_on_charges(_charges_of(report), report)
     public = dict.fromkeys(text for s in report.statements for text in s.public)
     default = "nothing"
     if not report.statements and (report.totals or report.missing):
@@ -159,24 +164,38 @@ def _facts_on_budgets(report):
                 "not known: only a budget that was reserved from it is in this report",
             )
     if not report.budgets:
+        reason = "no ledger"
+        if _is_in_unread_ledger(report):
+            reason = NOT_IN_REPORT
         yield (
             "total of the data set",
-            "not known: no ledger. The cost of all other releases from the same data must be added",
+            f"not known: {reason}. The cost of all other releases from the same data must be added",
         )
 
 
-def _facts_on_charges(charges):
+def _is_in_unread_ledger(report):
+    """Return True if a model was charged to a ledger that is not in the report."""
+    recorded = {charge.hash for budget in report.budgets for charge in budget.charges}
+    hashes = {c.hash for statement in report.statements for c in statement.charges if c.hash}
+    return bool(hashes - recorded)
+
+
+def _facts_on_charges(charges, report):
     """Yield who made the charges, why, and when."""
+    unknown = "not recorded (see `PrivacyAccountant.as_user`)"
+    when = "not recorded: no ledger"
+    if not charges and _is_in_unread_ledger(report):
+        unknown = when = f"not known: {NOT_IN_REPORT}"
+    elif not any(s.charges for s in report.statements) and not (report.totals or report.missing):
+        when = "nothing was charged"
     users = dict.fromkeys(charge.user for charge in charges if charge.user)
-    yield "who", ", ".join(users) or "not recorded (see `PrivacyAccountant.as_user`)"
+    yield "who", ", ".join(users) or unknown
     purposes = dict.fromkeys(charge.purpose for charge in charges if charge.purpose)
-    yield "why", ", ".join(purposes) or "not recorded (see `PrivacyAccountant.as_user`)"
+    yield "why", ", ".join(purposes) or unknown
     times = sorted(charge.time for charge in charges if charge.time)
-    if not times:
-        when = "not recorded: no ledger"
-    elif times[0] == times[-1]:
+    if times and times[0] == times[-1]:
         when = times[0]
-    else:
+    elif times:
         when = f"{times[0]} to {times[-1]}"
     yield "when", when
 

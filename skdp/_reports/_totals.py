@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skdp._reports._document import Total
-from skdp.ledger._report import describe_composition
+from skdp.ledger._report import describe_composition, describe_unit
 from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
@@ -483,7 +483,12 @@ def _unrecorded_part(unit_key, entries):
             else:
                 key = id(release.wrapper)
             groups.setdefault(key, []).append((release, charges))
-    basic = LedgerConfig(1.0, 0.0, relation=relation)
+    unit = "row"
+    if unit_key[1] != describe_unit("row", 1):
+        # The costs of all parts of a partition add up. This holds for persons, who may have rows in
+        # several parts, and is an upper bound for groups of rows.
+        unit = "person"
+    basic = LedgerConfig(1.0, 0.0, relation=relation, unit=unit)
     costs = []
     n_charges = 0
     has_plans = False

@@ -313,9 +313,14 @@ class AdditiveFilter(_SumRule, _PricedAtLimit):
         """Return the error for an event without a finite cost, with the remedies."""
         without_cost = [leaf for leaf in leaves(event) if self._cost_of(leaf)[0] == math.inf]
         names = ", ".join(sorted({type(leaf).__name__ for leaf in without_cost}))
+        subject = f"{names}, which is part of the charge"
+        if not without_cost:
+            # The delta of a part grows with the other parts for a group of rows.
+            all_names = sorted({type(leaf).__name__ for leaf in leaves(event)})
+            subject = f"the charge, which contains {', '.join(all_names)}"
         message = (
-            f"composition={self.config.composition!r} has no finite cost for {names}, which is "
-            "part of the charge. Use a new ledger with composition='basic'"
+            f"composition={self.config.composition!r} has no finite cost for {subject}. Use a new "
+            "ledger with composition='basic'"
         )
         if any(isinstance(leaf, ApproximateDP) for leaf in without_cost):
             message += (

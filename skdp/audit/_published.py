@@ -18,6 +18,9 @@ import numpy as np
 MAX_NUMBER = 1e140
 # Methods that are called with the canary; only the first one that an estimator has is called.
 OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
+# Largest number of observed numbers that are stored as a list. An array needs a quarter of the
+# memory, but creating one takes longer than finding a few numbers.
+MAX_LIST = 64
 # Types whose values contain only a single number or text.
 SCALARS = frozenset((bool, int, float, str, bytes))
 # Types whose values contain only their items.
@@ -40,12 +43,17 @@ def walk(value):
         name, part = stack.pop()
         if part is None:
             continue
+        cls = type(part)
         numbers = _numbers(part)
+        if cls is str or cls is float:
+            # The most frequent parts have neither a description of their type nor contents.
+            yield name, numbers
+            continue
         if numbers is not None:
             yield name + _describe_type(part), numbers
             # Scalars and arrays contain nothing else. Sparse matrices do: their indices show which
             # zeros are stored, and their order.
-            if type(part) in SCALARS or _is_array(part) or not _converts(part):
+            if cls in SCALARS or _is_array(part) or not _converts(part):
                 continue
         if id(part) not in seen:
             # The reference keeps the object alive, as Python reuses the id of a deleted object.
@@ -67,14 +75,19 @@ def observe(estimator, probe=None):
 
     Returns
     -------
-    dict of str to ndarray
-        The numbers, by a description of their location.
+    dict of str to sequence of float
+        The numbers, by a description of their location: a list of a few, an array of many.
     """
     parts = [(f"published number {name.lstrip('.')}", part) for name, part in walk(estimator)]
     if probe is not None:
         answers = walk(_answers(estimator, probe))
         parts += [(f"the model's output for the canary{name}", part) for name, part in answers]
-    return {name: np.array(numbers) for name, numbers in parts}
+    observed = {}
+    for name, numbers in parts:
+        if len(numbers) > MAX_LIST:
+            numbers = np.array(numbers)
+        observed[name] = numbers
+    return observed
 
 
 def as_matrix(observations):
@@ -100,9 +113,13 @@ def as_matrix(observations):
         # -1 distinguishes a missing entry from an empty one.
         size = np.array([-1 if entry is None else len(entry) for entry in numbers])
         width = size.max()
-        block = np.zeros((len(size), width))
-        present = [entry for entry in numbers if entry is not None]
-        block[np.arange(width) < size[:, None]] = np.concatenate(present)
+        if size.min() == width:
+            # One conversion of all lists is faster than one for each.
+            block = np.array(numbers, dtype=np.float64).reshape(len(size), width)
+        else:
+            block = np.zeros((len(size), width))
+            present = [entry for entry in numbers if entry is not None]
+            block[np.arange(width) < size[:, None]] = np.concatenate(present)
         blocks.append(block)
         if width > 1:
             names += [f"{name}[{i}]" for i in range(width)]
@@ -129,6 +146,8 @@ def _answers(estimator, probe):
 def _numbers(value):
     """Return a value as a list of numbers, or None if it is neither a number, text nor an array."""
     cls = type(value)
+    if cls is str:
+        return [float(zlib.crc32(value.encode("utf-8", "surrogatepass")))]
     if cls is float and _is_ordinary(value):
         return [value]
     if cls is np.ndarray and value.dtype == np.float64 and value.ndim < 2:
@@ -138,9 +157,9 @@ def _numbers(value):
             return numbers
     if cls is bool or (cls is int and abs(value) <= 2**53):
         return [float(value)]
-    if cls in (str, bytes, int):
-        if cls is not bytes:
-            value = str(value).encode("utf-8", "surrogatepass")
+    if cls is int:
+        value = str(value).encode()
+    if cls in (bytes, int):
         return [float(zlib.crc32(value))]
     if cls in (list, tuple) and value and set(map(type, value)) <= {bool, int, float}:
         return [number for item in value for number in _numbers(item)]

@@ -32,6 +32,7 @@ from skdp.preprocessing._planned import PlannedTransformer, prefixed_names
 from skdp.stats import _moments
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
+from skdp.utils._units import ALL_IN_EACH
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -134,7 +135,7 @@ class NoisyLloyd(FrozenValue):
         moments, counting, *steps = self.mechanism.parts
         # All steps have the same noise distribution.
         (step_stage,) = stages_of(steps[0], "blocks of clusters")
-        steps_stage = replace(step_stage, n_releases=len(steps))
+        steps_stage = replace(step_stage, n_releases=len(steps), reads=ALL_IN_EACH)
         return (*stages_of(moments), *stages_of(counting, "counts of cells"), steps_stage)
 
     def _step_mechanisms(self, guarantee):

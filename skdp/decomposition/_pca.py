@@ -247,7 +247,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         )
         mechanism = join_plans((search, moment.mechanism), guarantee)
         run = partial(_release_components, search, moment, n_components)
-        return plan_release(mechanism, run, stage_name=SECOND_MOMENT)
+        unit = "the square of data_norm"
+        return plan_release(mechanism, run, stage_name=SECOND_MOMENT, unit=unit)
 
     @row_wise_answer
     def transform(self, X):

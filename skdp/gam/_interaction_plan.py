@@ -23,6 +23,7 @@ from skdp.gam._tables import CHOICE_CELLS, InteractionScore, make_table, table_c
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms import ExponentialMechanism
 from skdp.mechanisms._stages import Stage, stages_of
+from skdp.utils._units import ALL_IN_EACH
 
 # Minimum signal-to-noise ratio n mu at which interactions="auto" chooses tables. Below this ratio,
 # the noise in a score hides all but the strongest interactions, while the choice costs a few
@@ -179,18 +180,25 @@ class InteractionFit(AdditiveFit):
     def _early_stages(self):
         stages = []
         clip = self.task.clip
+        unit_of_squares = ""
+        if self.follows_residuals:
+            unit_of_squares = "the square of the ratio of the clip to the largest clip"
         steps = ("first steps", "steps with the tables of the first round")
         for number, count in enumerate(self.round_sizes):
             stages.append(self._steps_stage(steps[number], f"{ROUNDS[number]}_steps"))
             if self.follows_residuals:
                 bound = self.max_clip**2
                 mechanism = self._square_mechanism(f"{ROUNDS[number]}_clip", bound)
-                stages.extend(stages_of(mechanism, "mean square of residuals, for their clip"))
+                name = "mean square of residuals, for their clip"
+                stages.extend(stages_of(mechanism, name, unit_of_squares))
             scale = self._square_mechanism(f"{ROUNDS[number]}_scale", clip**2)
-            stages.extend(stages_of(scale, "mean square of residuals, for the scores"))
+            name = "mean square of residuals, for the scores"
+            stages.extend(stages_of(scale, name, unit_of_squares))
             stages.extend(self._choice_stages(number, count))
             confirmation = self._confirmation(number, clip * self._sensitivity_factor)
-            stages.extend(stages_of(confirmation, "scores of the chosen tables"))
+            # The sensitivity of a score depends on released counts.
+            unit = "the released sensitivity of a score, relative to the clip"
+            stages.extend(stages_of(confirmation, "scores of the chosen tables", unit))
         return stages
 
     def _choice_stages(self, number, count):
@@ -214,6 +222,7 @@ class InteractionFit(AdditiveFit):
                 sensitivity=None,
                 event=event,
                 n_releases=count,
+                reads=ALL_IN_EACH,
             )
         ]
 

@@ -270,7 +270,12 @@ class AdditiveFit(ColumnsFit):
         budget_fraction = self.budget_fractions[stage]
         if self.budget.is_pure:
             noise = self._objective(1.0, 1, 0.0, budget_fraction)
-            distribution = "Objective perturbation, Laplace noise"
+            # The event is the same for every norm of the features, because the noise is
+            # proportional to it.
+            distribution = (
+                "Objective perturbation, Laplace noise on the objective and on its solution, for "
+                "features of L1 norm 1"
+            )
             reads = ALL_ONCE
         else:
             noise = self._steps_noise(1, 1, budget_fraction)
@@ -278,10 +283,10 @@ class AdditiveFit(ColumnsFit):
             if self.finds_variance:
                 # The event is the same for every clip, because the noise is proportional to it.
                 distribution += ", at the largest clip of residuals"
-            if self.task.is_balanced:
-                # The event is also the same for all class weights.
-                distribution += ", in units of the largest class weight"
             reads = IN_STEPS
+        if self.task.is_balanced:
+            # The event is also the same for all class weights.
+            distribution += ", in units of the largest class weight"
         return Stage(
             name=name,
             law=distribution,

@@ -355,7 +355,9 @@ def plan_variance(n_rows, clip, mechanism):
         returns the variance, at least the standard deviation of its noise and at most clip**2.
     """
     run = partial(_release_variance, mechanism, n_rows, clip)
-    return plan_release(mechanism, run, stage_name="the variance of targets", size=1)
+    return plan_release(
+        mechanism, run, stage_name="the variance of targets", unit="target_bounds", size=1
+    )
 
 
 def _release_variance(mechanism, n_rows, clip, targets, center, source, persons=None):
@@ -395,7 +397,7 @@ def plan_correction(n_rows, mechanism):
     """
     run = partial(_release_correction, mechanism, n_rows)
     stage_name = "the correction of the mean of targets"
-    return plan_release(mechanism, run, stage_name=stage_name, size=1)
+    return plan_release(mechanism, run, stage_name=stage_name, unit="the clip of residuals", size=1)
 
 
 def _release_correction(mechanism, n_rows, targets, center, clip, source, persons=None):

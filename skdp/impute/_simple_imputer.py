@@ -25,6 +25,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_cell_weights, plan_release
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._categories import Declared, category_lists, check_declared, plan_counts
+from skdp.stats._moments import UNIT_OF_SUMS
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds, Categories
@@ -441,6 +442,7 @@ def plan_means_of_present(shape, guarantee):
         mechanism,
         partial(_release_means_of_present, mechanism),
         stage_name="sums of the values that are present",
+        unit=UNIT_OF_SUMS,
         size=2 * shape.n_columns,
     )
 

@@ -23,6 +23,7 @@ from skdp.accounting._laws import group_event
 from skdp.exceptions import BudgetExceededError
 from skdp.ledger._accountant import PrivacyAccountant
 from skdp.ledger._state import Charge, LedgerConfig, NotCopied
+from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._types import Relation
 from skdp.utils._validation import check_delta, check_epsilon
@@ -228,16 +229,16 @@ def _describe_plan(n_steps, price):
 
     Parameters
     ----------
-    n_steps : int
-        Number of releases of the plan.
+    n_steps : int or None
+        Number of releases of the plan, None if it is secret.
     price : Charge, Reservation or None
         An object with the `epsilon` and `delta` of one run of the plan; None if the plan is not
         charged.
     """
-    noun = "releases"
-    if n_steps == 1:
-        noun = "release"
-    description = f"part of a plan of {n_steps} {noun}"
+    releases = "a secret number of releases"
+    if n_steps is not None:
+        releases = count_of(n_steps, "release")
+    description = f"part of a plan of {releases}"
     if price is None:
         return f"{description}, not charged"
     cost = f"epsilon={format_rounded_up(price.epsilon)}, delta={format_rounded_up(price.delta)}"
@@ -330,8 +331,8 @@ class Allowance(_PlannedRelease):
         The configuration of the accountant that was charged; see `skdp.base.terms_of`.
     plan_charge : Charge or None
         The charge that covers the plan, None if nothing was charged.
-    steps : int, default=1
-        Number of releases in the plan.
+    steps : int or None, default=1
+        Number of releases in the plan, None if it is secret.
     """
 
     def __init__(
@@ -339,7 +340,7 @@ class Allowance(_PlannedRelease):
         planned: PlannedCharge,
         config: LedgerConfig,
         plan_charge: Charge | None,
-        steps: int = 1,
+        steps: int | None = 1,
     ):
         self.planned = planned
         self.config = config

@@ -206,6 +206,8 @@ class BalancedFit(FrozenValue):
     make_later_plan : callable
         ``make_later_plan(remaining, weights, planned)`` returns the later stages for a
         `BalancedWeights`, with the event of `planned`.
+    is_typical : bool, default=True
+        True if `planned` is for typical weights, False if it is for released weights.
     """
 
     counts: ClassCounts
@@ -214,6 +216,7 @@ class BalancedFit(FrozenValue):
     remaining: Guarantee
     # The function is not compared: it is the same in equal plans, but bound to the estimator.
     make_later_plan: Callable = field(compare=False)
+    is_typical: bool = True
 
     @property
     def weights(self):
@@ -227,10 +230,21 @@ class BalancedFit(FrozenValue):
     def plan(self):
         """Return the plan of the fit, which charges all its releases together.
 
-        Its `mechanism` is this fit, and the noise of its stages is that for typical weights.
+        Its `mechanism` is this fit. The noise of its stages is that for typical weights, or for
+        the released ones after a run.
         """
+        planned = self.planned
+        if self.is_typical:
+            # The noise is proportional to the largest weight, which is not known yet.
+            stages = []
+            for stage in planned.stages:
+                if stage.name == "weights":
+                    law = f"{stage.law}, for a largest class weight of {TYPICAL_MAX_WEIGHT:g}"
+                    stage = replace(stage, law=law)
+                stages.append(stage)
+            planned = replace(planned, stages=tuple(stages))
         return replace(
-            join_plans((self.counts.plan(), self.planned), self.guarantee, main=self.planned),
+            join_plans((self.counts.plan(), planned), self.guarantee, main=planned),
             run=self.run,
             noise_multiplier=self.planned.noise_multiplier,
             total_excess_loss=self.planned.total_excess_loss,
@@ -263,7 +277,7 @@ class BalancedFit(FrozenValue):
         return BalancedResult(
             result=result,
             class_weight=np.array(weights.values),
-            plan=replace(self, planned=plan).plan(),
+            plan=replace(self, planned=plan, is_typical=False).plan(),
         )
 
 

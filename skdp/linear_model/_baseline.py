@@ -160,7 +160,9 @@ class MeanBaseline(FrozenValue):
 
     def plan(self):
         """Return the plan of the release."""
-        return plan_release(self.mechanism, self.run, stage_name="the mean of targets")
+        return plan_release(
+            self.mechanism, self.run, stage_name="the mean of targets", unit="target_bounds"
+        )
 
     @property
     def score_std(self):

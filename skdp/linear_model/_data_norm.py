@@ -77,6 +77,15 @@ class RowsFit:
         """True if gradients are those of centered rows, whitened or not."""
         return self.center is not None or self.whitening is not None
 
+    @property
+    def noise_unit(self):
+        """Name of the released number to which the noise in the weights is proportional, or ""."""
+        if self.center is not None:
+            return "the released norm about the released center"
+        if self.norm_search is not None:
+            return "the released data_norm"
+        return ""
+
     def with_releases_of(self, planned):
         """Return the `RowsFit` whose rows are centered or whitened as planned for another loss."""
         return replace(
@@ -376,7 +385,8 @@ class WeightsFit(FrozenValue):
 
     def weights_plan(self):
         """Return the plan that releases the weights, which has no `run`."""
-        return plan_release(self.weights.mechanism, None, stage_name="weights")
+        mechanism = self.weights.mechanism
+        return plan_release(mechanism, None, stage_name="weights", unit=self.rows.noise_unit)
 
     def plan(self):
         """Return the plan of the fit, which charges all its releases together.

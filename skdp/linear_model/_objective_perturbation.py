@@ -22,6 +22,7 @@ from skdp.accounting._gaussian import mean_delta, sum_of_deltas, summed_noise_mu
 from skdp.linear_model import _planning
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Plan
+from skdp.mechanisms._stages import UNNAMED, Stage
 from skdp.noise import discrete_gaussian, rounded_norm_noise
 
 # Largest fraction of epsilon for the Jacobian. For a given C, the quadratic term is increased until
@@ -210,13 +211,22 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     noise_guarantee = replace(guarantee, epsilon=noise_epsilon)
     output = _output_mechanism(noise_guarantee, noise.scale / row_gradient, 4.0 * distance)
     output.check_size(problem.size)
-    mechanism = Plan(
-        name=f"Objective perturbation, {law} noise",
+    name = f"Objective perturbation, {law} noise"
+    stage = Stage(
+        name=UNNAMED,
+        law=f"{name} on the objective and on its solution",
         event=guarantee.event,
-        epsilon=guarantee.epsilon,
-        delta=guarantee.delta,
         scale=noise.scale / C,
         sensitivity=guarantee.neighbors.sensitivity_factor * problem.lipschitz,
+    )
+    mechanism = Plan(
+        name=name,
+        event=stage.event,
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        scale=stage.scale,
+        sensitivity=stage.sensitivity,
+        stages=(stage,),
     )
     return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, mechanism)
 

@@ -87,7 +87,7 @@ class RowCenter(FrozenValue):
 
     def plan(self):
         """Return the plan of the release."""
-        return plan_release(self.mechanism, self.run, stage_name="the mean row")
+        return plan_release(self.mechanism, self.run, stage_name="the mean row", unit="data_norm")
 
     def run(self, X, norm, source, persons=None):
         """Return the center, the factors of the columns and the unit of the centered rows.

@@ -106,7 +106,12 @@ class RowWhitening(FrozenValue):
 
     def plan(self):
         """Return the plan of the release of the second moment."""
-        return plan_release(self.mechanism, self.run, stage_name="the second moment")
+        return plan_release(
+            self.mechanism,
+            self.run,
+            stage_name="the second moment",
+            unit="the square of the distance at which rows are scaled down",
+        )
 
     def run(self, X, norm, source, persons=None):
         """Return the `WhitenedRows`.

@@ -93,7 +93,7 @@ class Plan(FrozenValue):
 
 
 def plan_release(
-    mechanism, run, *, guarantee=None, stage_name=UNNAMED, size=None, sparse_output=False
+    mechanism, run, *, guarantee=None, stage_name=UNNAMED, unit="", size=None, sparse_output=False
 ):
     """Return the plan of a release with the noise of one mechanism.
 
@@ -107,6 +107,8 @@ def plan_release(
         if it does not need one.
     stage_name : str
         Name of the released values.
+    unit : str, default=""
+        Name of the public or released quantity that is the unit of these values, "" for 1.
     size : int, default=None
         Number of values that are released together; None if no noise is added to values.
     sparse_output : bool, default=False
@@ -133,7 +135,7 @@ def plan_release(
         delta=cost.delta,
         scale=mechanism.scale,
         sensitivity=mechanism.sensitivity,
-        stages=stages_of(mechanism, stage_name),
+        stages=stages_of(mechanism, stage_name, unit),
         run=run,
         sparse_output=sparse_output,
         mechanism=mechanism,

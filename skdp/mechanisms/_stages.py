@@ -104,7 +104,7 @@ def noise_multiplier(event):
     return None
 
 
-def stages_of(plan, name=UNNAMED):
+def stages_of(plan, name=UNNAMED, unit=""):
     """Return the stages of a plan or mechanism.
 
     Parameters
@@ -112,6 +112,9 @@ def stages_of(plan, name=UNNAMED):
     plan : plan
     name : str, default="the release"
         Name of the stages that have none, such as the stage of a mechanism.
+    unit : str, default=""
+        Name of the quantity that is the unit of the scale and sensitivity of these stages, "" for
+        1. The scale and sensitivity are those of values that were divided by it.
 
     Returns
     -------
@@ -121,17 +124,20 @@ def stages_of(plan, name=UNNAMED):
     if stages is None:
         # A plan or mechanism without stages makes one release.
         stage = Stage(
-            name=name,
+            name=UNNAMED,
             law=plan.name,
             scale=plan.scale,
             sensitivity=plan.sensitivity,
             event=plan.event,
         )
-        return (stage,)
+        stages = (stage,)
     named_stages = []
     for stage in stages:
         if stage.name == UNNAMED:
-            stage = replace(stage, name=name)
+            law = stage.law
+            if unit:
+                law += f", in units of {unit}"
+            stage = replace(stage, name=name, law=law)
         named_stages.append(stage)
     return tuple(named_stages)
 
@@ -142,13 +148,15 @@ def sampler_of(stages):
         return NOTHING_READ
     texts = [stage.reads for stage in stages]
     has_one_text = len(set(texts)) == 1 and all(type(text) is str for text in texts)
-    if len(stages) == 1 or has_one_text:
+    if len(stages) == 1:
         return texts[0]
+    if has_one_text:
+        return f"{texts[0]}, in each stage"
 
     def write(unit):
         reads = [for_unit(stage.reads, unit) for stage in stages]
         if len(set(reads)) == 1:
-            return reads[0]
+            return f"{reads[0]}, in each stage"
         named = zip(stages, reads, strict=True)
         return "; ".join(dict.fromkeys(f"{stage.name}: {text}" for stage, text in named))
 

@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._classes import DECLARED_CLASSES
 from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import target_array
@@ -35,6 +36,7 @@ from skdp.model_selection._strategies import STRATEGIES, plan_layout, plan_searc
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import check_step_names
+from skdp.utils._documents import count_of
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
@@ -77,7 +79,10 @@ def describe_rows_of_search(search):
     def write(unit):
         texts = [for_unit(STRATEGY_TEXTS[search.strategy], unit), for_unit(memberships, unit)]
         if search.refits:
-            texts.append(f"then the chosen candidate on all {unit}s")
+            refitted = "the chosen candidate"
+            if search.choice is None and search.mean_runs is None:
+                refitted = "the model"
+            texts.append(f"then {refitted} on all {unit}s")
         return "; ".join(texts)
 
     return UnitText(write)
@@ -207,7 +212,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             if self.verbose:
                 description = STRATEGY_TEXTS[run.search.strategy]
                 n_candidates = len(run.search.task.candidates)
-                print(f"{type(self).__name__}: {n_candidates} candidates, {description}")
+                candidates = count_of(n_candidates, "candidate")
+                print(f"{type(self).__name__}: {candidates}, {description}")
             self._publish(fit, run.search, run_search(run, fit.progress))
         return self
 
@@ -417,7 +423,10 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             Public quantities of the search.
         """
         charged = search.plan()
-        stages = (*search.training_stages, *charged.stages)
+        published = None
+        if model is not None and not search.refits:
+            published = next(i for i, c in enumerate(search.task.candidates) if c is candidate)
+        stages = (*search.training_stages(published), *charged.stages)
         if model is not None:
             fitted_steps = []
             for step in candidate.pipeline.steps:
@@ -427,17 +436,28 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     continue
                 fitted_steps.append(fitted_step)
                 if not search.refits:
-                    fitted_step.privacy_ = _statement_of_training_part(fitted_step.privacy_, fit)
+                    fitted_step.privacy_ = _statement_of_training_part(
+                        fitted_step.privacy_, fit, search.mean_runs is not None
+                    )
                 for stage in fitted_step.privacy_.stages:
                     stages += (replace(stage, name=f"{step.title}: {stage.name}"),)
             if fitted_steps:
                 last = fitted_steps[-1].privacy_
-                charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
+                charged = replace(
+                    charged,
+                    scale=last.noise_scale,
+                    sensitivity=last.sensitivity,
+                    noise_multiplier=last.noise_multiplier,
+                )
             # The published fit is one of many fits charged together, and the model also reveals the
             # choice. So the statement of every step contains the charge of the whole search.
             charge = fit.public_charge(charged)
             searched = tuple(for_unit(text, fit.terms.unit) for text in public)
             for fitted_step in fitted_steps:
+                # The search has set the classes of the step, which are the label set of `public`.
+                public_of_fit = [
+                    text for text in fitted_step.privacy_.public if text != DECLARED_CLASSES
+                ]
                 fitted_step.privacy_ = replace(
                     fitted_step.privacy_,
                     epsilon=charge.epsilon,
@@ -446,7 +466,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     "whose one charge covers all fits, the choice and the scores",
                     seeded=fitted_step.privacy_.seeded or charge.seeded,
                     dataset=data_sets_of(self.accountant)[1],
-                    public=tuple(dict.fromkeys((*fitted_step.privacy_.public, *searched))),
+                    public=tuple(dict.fromkeys((*public_of_fit, *searched))),
                     charges=(charge,),
                     calls=(),
                 )
@@ -471,12 +491,15 @@ def _no_model(method):
     )
 
 
-def _statement_of_training_part(statement, fit):
-    """Return the statement of a fit to the training part of a search, not to all rows."""
-    stages = tuple(
-        replace(stage, reads=f"{stage.reads}, within its training part")
-        for stage in statement.stages
-    )
+def _statement_of_training_part(statement, fit, is_drawn):
+    """Return the statement of a fit to the training part of a search, not to all rows.
+
+    `is_drawn` is True if the fit is one of a secret number of runs, which are listed once.
+    """
+    place = "within its training part"
+    if is_drawn:
+        place += ", as one of the runs drawn at random"
+    stages = tuple(replace(stage, reads=f"{stage.reads}, {place}") for stage in statement.stages)
     sampler = statement.sampler
     if stages:
         sampler = for_unit(sampler_of(stages), fit.terms.unit)

@@ -55,7 +55,7 @@ class FoldRelease(FrozenValue):
     @property
     def stages(self):
         """Stages of the unpublished fits, on which the scores depend, and of the scores."""
-        return (*self.search.training_stages, *self.search.plan().stages)
+        return (*self.search.training_stages(), *self.search.plan().stages)
 
     @property
     def sampler(self):

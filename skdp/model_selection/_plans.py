@@ -24,6 +24,7 @@ from skdp.model_selection._pricing import (
     run_cost,
     worst_record_paths,
 )
+from skdp.utils._documents import count_of
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
 from skdp.utils._values import FrozenValue
@@ -265,31 +266,46 @@ class SearchFit(FrozenValue):
 
     @property
     def _name(self):
-        name = f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
+        fits = count_of(len(self.runs), "fit")
+        name = f"{fits}, then {self.noisy.name} on the scores"
         if self.strategy not in ("scores", "histogram"):
             choice = "the best noisy score of a secret number of runs"
             if self.choice is not None:
                 choice = f"{self.choice.name} and noisy scores"
             n_candidates = len(self.layout.candidate_splits)
-            name = f"search over {n_candidates} candidates: {self.strategy}, {choice}"
+            candidates = count_of(n_candidates, "candidate")
+            name = f"search over {candidates}: {self.strategy}, {choice}"
         if self.refits:
             name += ", then a refit"
         return name
 
-    @property
-    def training_stages(self):
-        """Stages of the unpublished fits on which scores depend, equal ones counted together.
+    def training_stages(self, published=None):
+        """Return the stages of the unpublished fits, equal ones counted together.
 
         The models of these fits are not published, but the scores depend on them, so they are
         charged.
+
+        Parameters
+        ----------
+        published : int, default=None
+            Index of the candidate whose fit to a training part is published. The fit is not
+            counted, because the search lists its stages separately. With a secret number of runs,
+            the stages are those of any run.
+
+        Returns
+        -------
+        tuple of Stage
         """
         is_secret = self.mean_runs is not None
         name_of_runs = "fits that are scored"
         if is_secret:
             name_of_runs = "a run drawn at random"
+        runs = dict(self.runs)
+        if published is not None and not is_secret:
+            del runs[next(run for run in runs if run[0] == published)]
         counts = Counter(
             stage
-            for run in self.runs.values()
+            for run in runs.values()
             for charge in run.charges
             for stage in _stages_of_charge(charge)
         )
@@ -358,16 +374,15 @@ class SearchFit(FrozenValue):
 
     @property
     def releases(self):
-        """Number of planned releases; for random stopping, its expected value."""
-        steps = [len(run.charges) for run in self.runs.values()]
-        if self.mean_runs is None:
-            runs = sum(steps)
-        else:
-            runs = self.mean_runs * max(steps)
+        """Number of planned releases; None if the number of runs is secret."""
+        if self.mean_runs is not None:
+            return None
+        runs = sum(len(run.charges) for run in self.runs.values())
         refit = 0
         if self.refits:
             refit = len(self.refits[0].charges)
-        return runs + refit + 1 + (self.denominators is not None)
+        # The noisy scores are one release.
+        return runs + refit + 1 + (self.choice is not None) + (self.denominators is not None)
 
 
 def plan_runs(task, strategy, layout):

@@ -23,6 +23,7 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 from skdp.mechanisms._plan import plan_release
 from skdp.stats._moments import (
     SUMS,
+    UNIT_OF_SUMS,
     moments_of_sums,
     noise_of_sums,
     report_unfilled_moments,
@@ -75,7 +76,9 @@ def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
     l1, l2 = class_moments_sensitivity(guarantee.neighbors.sensitivity_factor, d)
     mechanism = noise_of_sums(guarantee, l1, l2, size, shape.n_rows)
     run = partial(_release_class_moments, mechanism, shape.n_rows, n_classes, prior)
-    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+    return plan_release(
+        mechanism, run, guarantee=guarantee, stage_name=SUMS, unit=UNIT_OF_SUMS, size=size
+    )
 
 
 def _release_class_moments(

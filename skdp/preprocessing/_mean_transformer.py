@@ -24,7 +24,7 @@ from skdp.base import (
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import bounded_noise, plan_release
 from skdp.preprocessing._planned import BoundedColumnsTransformer
-from skdp.stats._moments import SUMS, unit_sums
+from skdp.stats._moments import SUMS, UNIT_OF_SUMS, unit_sums
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
@@ -66,7 +66,11 @@ def plan_means(shape, guarantee, *, noise, noisy_count=False):
     if noisy_count:
         n_rows = None
     return plan_release(
-        mechanism, partial(_release_means, mechanism, n_rows), stage_name=SUMS, size=size
+        mechanism,
+        partial(_release_means, mechanism, n_rows),
+        stage_name=SUMS,
+        unit=UNIT_OF_SUMS,
+        size=size,
     )
 
 

@@ -254,7 +254,11 @@ class DPTargetEncoder(PlannedTransformer):
         noise.check_size(outcomes.n_outcomes * n_cells)
         release = OutcomeSums(discovery=discovery, noise=noise, outcomes=outcomes, smooth=smooth)
         mechanism = join_plans((discovery_plan, noise), guarantee)
-        plan = plan_release(mechanism, release.run, stage_name="sums of outcomes by category")
+        unit = ""
+        if self.target_bounds is not None:
+            unit = "target_bounds"
+        stage_name = "sums of outcomes by category"
+        plan = plan_release(mechanism, release.run, stage_name=stage_name, unit=unit)
         return replace(plan, mechanism=release)
 
     def _check_rows(self, rows, plan):

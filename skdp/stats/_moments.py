@@ -1,7 +1,7 @@
 """Plans of sums, means, variances, counts and histograms of all columns in one release."""
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -33,6 +33,8 @@ SENSITIVITY = {
 UNIFORM_VARIANCE = 1.0 / 3.0
 # Name of the released values in privacy statements.
 SUMS = "sums of columns"
+# Unit of the released sums.
+UNIT_OF_SUMS = "the bounds"
 # Maximum number of cells of a histogram: 1 GB of counts.
 MAX_CELLS = 2**27
 
@@ -61,7 +63,9 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
     mechanism = noise_of_moments(shape, guarantee, n_moments, counted)
     noise_std = mechanism.deviation(size)
     run = partial(_release_moments, mechanism, noise_std, shape.n_rows, n_moments, counted)
-    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+    return plan_release(
+        mechanism, run, guarantee=guarantee, stage_name=SUMS, unit=UNIT_OF_SUMS, size=size
+    )
 
 
 def _release_moments(
@@ -96,6 +100,8 @@ def noise_of_moments(shape, guarantee, n_moments=1, counted=False):
     return noise_of_sums(guarantee, l1, l2, size, shape.n_rows)
 
 
+# Cached, as folds and audits plan many fits for the same public numbers.
+@lru_cache(maxsize=256)
 def noise_of_sums(guarantee, l1, l2, size, n_rows):
     """Return the noise for `size` sums over rows of values scaled to [-1, 1].
 
@@ -195,7 +201,9 @@ def plan_sums(shape, guarantee):
 
     run = partial(_release_sums, mechanism, guarantee.relation, n_rows)
     size = shape.n_columns
-    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+    return plan_release(
+        mechanism, run, guarantee=guarantee, stage_name=SUMS, unit=UNIT_OF_SUMS, size=size
+    )
 
 
 def _release_sums(mechanism, relation, n_rows, X, source, low, high, persons=None):

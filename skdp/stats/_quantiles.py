@@ -16,6 +16,7 @@ from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._stages import UNNAMED, Stage
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
+from skdp.utils._units import ALL_IN_EACH
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
@@ -191,6 +192,7 @@ class QuantileTree(FrozenValue):
             sensitivity=self.sensitivity,
             event=ExponentialMechanism(self.level_epsilon),
             n_releases=len(self.levels) * self.n_columns,
+            reads=ALL_IN_EACH,
         )
         return (stage,)
 

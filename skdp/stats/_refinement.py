@@ -8,7 +8,7 @@ that the values are spread over the range, or when no levels are left.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import hypot, inf, nextafter, sqrt
 
 import numpy as np
@@ -18,6 +18,8 @@ from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp.accounting import Gaussian, PureDP
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._stages import Stage
+from skdp.utils._documents import count_of
+from skdp.utils._units import UnitText
 from skdp.utils._values import FrozenValue
 
 # Fraction of the search's epsilon, or of its mu**2 with Gaussian noise, for the refinement. It
@@ -75,6 +77,12 @@ MIN_STD = 2.0**-20
 SLACK = 1.0 + 2.0**-40
 # Minimum number of values in a block.
 BLOCK_VALUES = 1 << 16
+
+
+def _rows_read(max_levels, unit):
+    """Return a description of the rows or persons that a refinement reads."""
+    # Whether a column is narrow is known only from the counts of the first step.
+    return f"all {unit}s in each of at most {max_levels} levels, none if no column is narrow"
 
 
 @dataclass(frozen=True)
@@ -179,10 +187,12 @@ class Refinement(FrozenValue):
             sensitivity = mechanism.sensitivity * n_levels
         return Stage(
             name="finer bounds of narrow columns",
-            law=f"{mechanism.name} on equal cells of at most {n_levels} levels",
+            law=f"{mechanism.name} on equal cells, at most {n_levels} levels of "
+            f"{count_of(largest + 1, 'narrow column')}",
             scale=mechanism.scale,
             sensitivity=sensitivity,
             event=self.event,
+            reads=UnitText(partial(_rows_read, int(all_n_levels.max()))),
         )
 
     def run(self, X, low, high, totals, totals_std, source, persons=None):

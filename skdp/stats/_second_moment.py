@@ -20,6 +20,7 @@ from skdp._data._persons import row_weights_of
 from skdp._data._symmetric import pack_symmetric, unpack_symmetric
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import plan_release, vector_noise
+from skdp.stats._moments import UNIT_OF_SUMS
 from skdp.utils._values import FrozenValue
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
@@ -191,7 +192,9 @@ def plan_covariance(shape, guarantee):
     """
     moment = SecondMoment(guarantee=guarantee, n_rows=shape.n_rows, n_columns=shape.n_columns)
     run = partial(_release_covariance, moment)
-    return plan_release(moment.mechanism, run, guarantee=guarantee, stage_name=SECOND_MOMENT)
+    return plan_release(
+        moment.mechanism, run, guarantee=guarantee, stage_name=SECOND_MOMENT, unit=UNIT_OF_SUMS
+    )
 
 
 def _release_covariance(moment, X, source, low, high, persons=None):

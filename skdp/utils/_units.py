@@ -47,3 +47,5 @@ def for_unit(text, unit):
 
 
 ALL_ONCE = UnitText(lambda unit: f"all {unit}s, once")
+# For a stage with several releases.
+ALL_IN_EACH = UnitText(lambda unit: f"all {unit}s, in each release")
