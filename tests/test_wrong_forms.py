@@ -127,3 +127,20 @@ def test_labels_that_are_no_positions_are_found_in_a_split_pipeline(labels, sele
         with pytest.raises(ValueError, match="bounds: X has no column"):
             split_budget(pipe, 1.0, 1e-6, accountant).fit(others, Y)
         assert accountant.epsilon_spent == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([1.0, 2.0] * 20, "a list of values"),
+        (["a", "b"] * 20, "a list of values"),
+        ([[1.0], [2.0, 3.0]] * 20, "rows of different lengths"),
+        ([np.zeros(1), np.zeros(2)] * 20, "rows of different lengths"),
+    ],
+)
+def test_a_list_without_rows_is_told_from_rows_of_different_lengths(rows, message):
+    search = skdp.DPGridSearchCV(
+        skdp.DPRidge(target_bounds=(0, 1)), {"alpha": [1.0]}, scoring=None, epsilon=1.0
+    )
+    with pytest.raises(ValueError, match=message):
+        search.fit(rows, np.zeros(40))

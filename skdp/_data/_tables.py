@@ -1,6 +1,6 @@
 """Reading and checking tables of numbers, and targets."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -402,7 +402,10 @@ def _indexable(X):
         return np.asarray(X)
     cells = _containers.as_cells(X)
     if cells.ndim != 2:
-        raise ValueError("Expected a 2-dimensional table, got a list of rows of different lengths")
+        found = "a list of rows of different lengths"
+        if not any(isinstance(row, Sized) and not isinstance(row, str | bytes) for row in X):
+            found = "a list of values: write [[value], ...] for a table with one column"
+        raise ValueError(f"Expected a 2-dimensional table, got {found}")
     if all(numeric_columns(cells)):
         return _containers.as_numbers(cells)
     return cells

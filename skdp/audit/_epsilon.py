@@ -871,7 +871,9 @@ def _canary_scores(fitted, canaries):
     # The last row has zeros in the columns of all canaries.
     effects = (outputs[:-1] - outputs[-1]).reshape(len(canaries.coins), -1)
     if is_regressor(fitted):
-        return effects[:, 0] * np.sign(canaries.labels)
+        # Targets may all have one sign. A canary moves the output for its row from that for other
+        # rows toward its target.
+        return effects[:, 0] * np.sign(canaries.labels - outputs[-1])
     if effects.shape[1] == 1:
         effects = np.hstack([-effects, effects])
     classes = np.searchsorted(fitted.classes_, canaries.labels)

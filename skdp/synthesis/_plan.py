@@ -302,16 +302,16 @@ class SynthesisFit(ColumnsFit):
             event = Gaussian(self.budget.multiplier / math.sqrt(fraction))
         return Stage(
             name=name,
-            law=f"{noise} mechanism, all tables as one",
-            scale=mechanism.scale,
-            sensitivity=mechanism.sensitivity,
+            law=f"{noise} mechanism, all tables as one, in units of each table's sensitivity",
+            scale=mechanism.scale / mechanism.sensitivity,
+            sensitivity=1.0,
             event=event,
         )
 
     @property
     def _counts_mechanism(self):
-        """Mechanism of the column with the largest sensitivity, with the budget of all columns."""
-        return self._column_mechanism(LEVELS[1], self.budget_fractions["counts"])
+        """Mechanism of a column in which a row is counted once, with the budget of all columns."""
+        return self._column_mechanism(1, self.budget_fractions["counts"])
 
     def _column_mechanism(self, counts_per_row, budget_fraction):
         """Return the mechanism of the counts of one column.

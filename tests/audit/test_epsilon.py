@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
@@ -148,6 +148,17 @@ def test_one_run_of_noisy_gradients(sampling, claim):
     model = DPSGDClassifier(claim, delta=1e-5, **sampling, **PLAIN_STEPS)
     found = quiet_audit(model, X, y, method="one_run", confidence=0.95, random_state=0)
     assert 0.2 * claim <= found.lower_bound < claim
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, -100.0])
+def test_one_run_sees_a_regressor_without_privacy_wherever_its_targets_are(shift):
+    X, _ = unit_rows(400, 3)
+    y = X[:, 0] + shift
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(
+            Ridge(), X, y, epsilon=1.0, delta=1e-5, method="one_run", n_canaries=400, random_state=0
+        )
+    assert found.lower_bound > 2.0
 
 
 @pytest.mark.quick_cases(every=2)
