@@ -133,12 +133,20 @@ def test_a_scale_that_is_relative_names_its_unit(model, words):
     assert any(words in stage.law for stage in statement.stages)
 
 
-def test_noise_about_a_released_center_names_its_unit():
+@pytest.mark.parametrize(
+    ("class_weight", "unit"),
+    [
+        ({0: 1.0, 1: 2.0}, "the released norm about the released center"),
+        (None, "the gradients of rows whitened by the released second moment"),
+    ],
+)
+def test_noise_about_a_released_center_names_its_unit(class_weight, unit):
     rows = np.vstack([X] * 40)
-    statement = skdp.DPLogisticRegression(8.0, mechanism="gradient").fit(rows, np.tile(Y, 40))
-    weights = [s for s in statement.privacy_.stages if s.name == "weights"]
-    assert "the mean row" in [stage.name for stage in statement.privacy_.stages]
-    assert "in units of the released norm about the released center" in weights[0].law
+    model = skdp.DPLogisticRegression(8.0, mechanism="gradient", class_weight=class_weight)
+    stages = model.fit(rows, np.tile(Y, 40)).privacy_.stages
+    weights = [s for s in stages if s.name == "weights"]
+    assert "the mean row" in [stage.name for stage in stages]
+    assert f"in units of {unit}" in weights[0].law
 
 
 @pytest.mark.parametrize("with_release", [False, True])

@@ -80,6 +80,8 @@ class RowsFit:
     @property
     def noise_unit(self):
         """Name of the released number to which the noise in the weights is proportional, or ""."""
+        if self.whitening is not None:
+            return "the gradients of rows whitened by the released second moment"
         if self.center is not None:
             return "the released norm about the released center"
         if self.norm_search is not None:
