@@ -26,6 +26,17 @@ except AttributeError as error:
 else:
     raise AssertionError
 """
+FROM_PACKAGES = """
+from sklearn.pipeline import make_pipeline
+from skdp.linear_model import DPLogisticRegression
+from skdp.pipeline import check_pipeline, split_budget
+from skdp.preprocessing import DPStandardScaler
+
+steps = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression())
+check = check_pipeline(steps)
+assert "not known" not in str(check) and check.epsilon == 2.0, check
+split_budget(steps, 1.0, 1e-6).fit([[0.0], [1.0]] * 5, [0, 1] * 5)
+"""
 THREADS = """
 import threading
 import skdp
@@ -68,7 +79,9 @@ def test_every_public_package_is_an_attribute():
     assert {name for name in packages if not name.startswith("_")} == {*skdp._PACKAGES}
 
 
-@pytest.mark.parametrize("code", [NAMES, THREADS], ids=["names", "threads"])
+@pytest.mark.parametrize(
+    "code", [NAMES, THREADS, FROM_PACKAGES], ids=["names", "threads", "from packages"]
+)
 def test_names_are_imported_when_they_are_used(code):
     command = [sys.executable, "-W", "ignore", "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)

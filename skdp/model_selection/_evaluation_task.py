@@ -34,6 +34,9 @@ from skdp.pipeline._known import accepted_entry
 from skdp.utils._validation import check_target_bounds, is_auto
 from skdp.utils._values import FrozenValue
 
+# A model has at least one of these methods.
+ANSWERS = ("predict", "predict_proba", "decision_function")
+
 BINARY_METRICS = (
     "roc_auc",
     "average_precision",
@@ -376,7 +379,8 @@ def make_task(model, metrics, target_bounds, classes=None):
         If the model is neither a classifier nor a regressor, a metric does not exist for it, or
         a regressor has no target bounds.
     """
-    if not hasattr(model, "predict"):
+    # A classifier may have scores alone, from which classes follow.
+    if not any(hasattr(model, method) for method in ANSWERS):
         raise ValueError(
             f"the model has no method predict{reason_for_missing(model, 'predict')}: evaluate a "
             "classifier or a regressor"

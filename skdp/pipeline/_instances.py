@@ -20,7 +20,10 @@ def is_estimator(value):
 def of_skdp(estimator):
     """Return True if an estimator's class is exported by skdp; subclasses do not count."""
     kind = type(estimator)
-    return vars(sys.modules["skdp"]).get(kind.__name__) is kind
+    package = sys.modules["skdp"]
+    # Public names are imported when they are first used, so a class may not be there yet.
+    is_public = kind.__module__.startswith("skdp.") and kind.__name__ in package.__all__
+    return is_public and getattr(package, kind.__name__) is kind
 
 
 def sklearn_name(value):

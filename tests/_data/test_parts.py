@@ -600,6 +600,8 @@ def test_what_is_sent_of_rows_is_listed(sent_table):
         "_weights_are_known",
         "_clip",
         "_indices",
+        "_one_tile",
+        "_reads_tiles",
     }
 
 

@@ -218,7 +218,9 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
     design = main_design(terms, plan.n_rows)
     curves, seen = np.random.default_rng(3).normal(size=(design.size, 1)), []
 
-    def released(self, cells, design, residuals, source, *, budget_fraction, start, variance):
+    def released(
+        self, cells, design, residuals, source, *, budget_fraction, start, variance, **steps
+    ):
         assert start is None and variance is None
         seen.append((cells, residuals.task, source, budget_fraction))
         return curves, None
