@@ -402,10 +402,10 @@ def _indexable(X):
         return np.asarray(X)
     cells = _containers.as_cells(X)
     if cells.ndim != 2:
-        found = "a list of rows of different lengths"
+        description = "a list of rows of different lengths"
         if not any(isinstance(row, Sized) and not isinstance(row, str | bytes) for row in X):
-            found = "a list of values: write [[value], ...] for a table with one column"
-        raise ValueError(f"Expected a 2-dimensional table, got {found}")
+            description = "a list of values: write [[value], ...] for a table with one column"
+        raise ValueError(f"Expected a 2-dimensional table, got {description}")
     if all(numeric_columns(cells)):
         return _containers.as_numbers(cells)
     return cells
