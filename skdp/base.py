@@ -523,11 +523,17 @@ def _check_sent_holder(accountant):
     """Return the error for a tool that sends an accountant to a worker, or None.
 
     Some tools clone their estimators only in the workers, or not at all, and a user's function may
-    contain the accountant.
+    contain the accountant. `PrivacyAccountant.__reduce__` calls this function and stores the error
+    in the copy for the worker, which raises it there: joblib hides errors while pickling.
 
     Parameters
     ----------
     accountant : PrivacyAccountant
+        The accountant that is being pickled.
+
+    Returns
+    -------
+    ValueError, RawDataWarning or None
     """
     if not is_sent_to_workers():
         return None
@@ -539,6 +545,7 @@ def _check_sent_holder(accountant):
 
 
 def _check_callers_of_holder(name, accountant, occasion):
+    """Raise or warn if a tool around the clone or pickle of an accountant reads raw rows."""
     if is_inside_release():
         return
     try:

@@ -138,9 +138,14 @@ class BoundedRows(Rows):
 
 
 def _row_factors(block, data_norm, unit):
-    """Return the factors of the rows of a block, rounded down."""
+    """Return the factors by which the rows of a block are multiplied, rounded down.
+
+    A row x is divided by `unit` and then clipped to the norm `data_norm`. Its factor is therefore
+    1 / `unit`, or `data_norm` / norm(x) if that is smaller; it is 0 if the norm of x overflows.
+    """
     # The relative error of a sum of m squares is at most m units of roundoff; the root, product
-    # and quotient add three. Twice that bounds the norm and the product from both sides.
+    # and quotient add three. The margin is more than twice that: once for the norm, which may be
+    # computed too small, and once for the product of the factor and a row, which may be too large.
     margin = 1.0 - 2.0 * (block.shape[1] + 4) * np.finfo(np.float64).eps
     with np.errstate(over="ignore", divide="ignore"):
         return np.minimum(1.0 / unit, data_norm / row_norms(block) * margin)

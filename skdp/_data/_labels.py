@@ -360,14 +360,17 @@ def short_float_twins(keys):
 def _short_decimal(number):
     """Return the shortest decimal of a double that was stored in half or single precision.
 
-    Other doubles, and whole numbers, are returned unchanged.
+    There are three stored forms: a half read as double, a single read as double, and a half that
+    was read as single and written as a decimal, which is then the shortest decimal of the single.
+    `short_float_twins` and the keys of halves need the decimal that was stored. Other doubles, and
+    whole numbers, are returned unchanged.
     """
     if number.is_integer():
         return number
     with np.errstate(over="ignore"):
         half = np.float16(number)
         single = np.float32(number)
-    # The decimal of a half that was read as float32 is that of `rounded_labels`.
+    # `_shortest(single)` is the third form; `_stored_forms` lists it last.
     if half == single and number in (float(half), _shortest(single)):
         return _shortest(half)
     if float(single) == number:

@@ -157,7 +157,10 @@ def independent_tables(counts, pairs, n_units):
 
 
 def _frequencies(counts):
-    """Return each column's counts as frequencies, which are equal if no count is positive."""
+    """Return each column's noisy counts as frequencies that are not negative and add up to 1.
+
+    Negative counts are read as 0. If no count is positive, all frequencies are equal.
+    """
     frequencies = []
     for column_counts in counts:
         positive = np.maximum(np.asarray(column_counts, dtype=np.float64), 0.0)

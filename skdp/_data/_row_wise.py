@@ -49,7 +49,11 @@ def row_sums(values):
 
 
 def row_norms(X):
-    """Return the L2 norms of the rows of an array or a CSR matrix, in double precision."""
+    """Return the L2 norms of the rows of an array or a CSR matrix.
+
+    They are computed in double precision, except those of a CSR matrix of float32, which are
+    float32.
+    """
     if issparse(X):
         return extmath.row_norms(X)
     return np.sqrt(row_sums(np.multiply(X, X, order="C", dtype=np.float64)))

@@ -343,6 +343,8 @@ def number_array(a):
 def indexable_table(X):
     """Return a table whose rows can be selected by index, for steps of any kind.
 
+    Searches and evaluations select the rows of folds before they know which estimators read them.
+
     A list becomes an array of floats if every cell is a number, and of objects otherwise. A
     sparse matrix becomes a canonical CSR matrix, and a lazy column a column in memory.
 
@@ -384,7 +386,11 @@ def check_not_empty(shape, X):
 
 
 def _indexable(X):
-    """Return X in a container whose rows can be selected by index; its shape may be empty."""
+    """Return X in a container whose rows can be selected by index.
+
+    The shape of the result is (), or that of an empty table, if X is no table or has no rows or
+    columns; `indexable_table` then raises the error.
+    """
     if issparse(X):
         return _containers.canonical_rows(_containers.as_csr(X))
     n_dimensions = getattr(X, "ndim", 2)

@@ -299,6 +299,8 @@ def report_unmatched(matched, deviations, n_units):
 def report_one_label(counts, noise_std, n_units):
     """Report columns in which one category has nearly all rows, even allowing for noise.
 
+    Callers that have counts with a category for undeclared values use `report_constant`.
+
     Flags of rare events have one value in most rows, so columns with several categories have the
     limit for typical values. The noise must be as small as that limit, or a flag would be reported
     because noise hides its rare value. Columns with a single category have the limits for bins.

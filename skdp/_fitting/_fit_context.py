@@ -207,7 +207,9 @@ class PrivateFit(PrivateRelease):
     def read(self, X, y=None, *, groups=None, **options):
         """Validate the data and return them with their public shape.
 
-        Each row is checked independently of the others, and nothing is computed from values.
+        Each row is checked independently of the others, and nothing is computed from values. With
+        `groups`, a person becomes the privacy unit of the fit, so `guarantee` and the number of
+        units in the shape change.
 
         Parameters
         ----------
@@ -228,7 +230,8 @@ class PrivateFit(PrivateRelease):
         Raises
         ------
         TypeError, ValueError
-            If the data are invalid, as in scikit-learn.
+            If the data are invalid, as in scikit-learn; if `groups` are no valid ids, or the
+            accountant's unit is not a person.
         """
         estimator = self._estimator
         if type(X) is not np.ndarray and not self._begins_run:

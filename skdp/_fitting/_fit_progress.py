@@ -132,7 +132,8 @@ class FitProgress:
             task.call_on_fit_task_end(estimator=self._estimator, metadata=metadata)
 
 
-# Progress of a fit without callbacks and messages. It has no state and is never entered.
+# Progress of a fit without callbacks and messages. It has no state, so all fits share it:
+# `PrivateFit` sets `CURRENT_FIT` to it, instead of entering it as a context.
 NO_PROGRESS = FitProgress(None)
 
 
@@ -146,7 +147,9 @@ def fits_alone():
 
 
 def progress_callback(n_steps, n_epochs, spent_after):
-    """Return a function that reports the number of steps taken to the current fit, or None.
+    """Begin a run of planned steps, and return the function by which it reports its progress.
+
+    The run calls the function after each step, with the number of steps that it has taken.
 
     Parameters
     ----------
@@ -154,6 +157,11 @@ def progress_callback(n_steps, n_epochs, spent_after):
         Number of steps and of epochs of the run.
     spent_after : callable
         Function of n that returns the epsilon of the first n steps.
+
+    Returns
+    -------
+    callable or None
+        None outside of fits, and if the fit has neither callbacks nor messages.
     """
     fit = CURRENT_FIT.get()
     if fit is None or fit is NO_PROGRESS:

@@ -24,7 +24,14 @@ def check_prices(calls, occasion):
     Returns
     -------
     str
-        Text about the price; "" if no search begins or its price is unknown.
+        Total price of a search that begins, and the budget that is left. `report` appends it to its
+        `RawDataWarning`, and drops it if there is nothing to warn about. "" if no search begins or
+        its price is unknown.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the price of a search, a validation or a container exceeds the budget.
     """
     if occasion == "answer":
         return ""
@@ -40,7 +47,7 @@ def check_prices(calls, occasion):
         # A search clones its estimator before each fit, so nothing is charged before the first
         # clone.
         elif occasion in ("clone", "send") and call.function == "fit":
-            text = _check_search(call, state)
+            text = _check_search_price(call, state)
             if text:
                 return text
         elif call.function in FITS:
@@ -48,8 +55,23 @@ def check_prices(calls, occasion):
     return ""
 
 
-def _check_search(call, state):
-    """Check the price of a search and return a text about it, "" for other tools."""
+def _check_search_price(call, state):
+    """Check the price of a call of `fit`, and return the price of a search as text.
+
+    The text is also printed if the search has `verbose`. It is "" for a search of unknown price,
+    and for other tools, of which the searches inside them are checked.
+
+    Parameters
+    ----------
+    call : ToolCall
+    state : CallState
+        Its `has_price` is set to True, so that each call is checked once.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the price exceeds the budget.
+    """
     state.has_price = True
     subject = call.subject
     name = type(subject).__name__
@@ -67,7 +89,8 @@ def _check_search(call, state):
 def _check_container(call, state):
     """Check the sum over the searches of a pipeline or an ensemble.
 
-    The searches may run after other parts have been charged.
+    The searches may run after other parts have been charged. `has_price` of the state is set to
+    True, so that each call is checked once.
     """
     state.has_price = True
     subject = call.subject
@@ -76,6 +99,8 @@ def _check_container(call, state):
 
 def _check_price(name, price, subject, call):
     """Raise `BudgetExceededError` if a price is more than the budget that remains.
+
+    No error is raised if candidates are refused: their fits charge nothing.
 
     Parameters
     ----------

@@ -372,10 +372,27 @@ def raw_parts_of_user(subject):
 
 
 def raw_candidates(call, calls, estimator, y):
-    """Return the problems of the settings that a search will try, as `raw_steps` does.
+    """Return the problems of the settings that a search or validation curve tries.
 
-    Private candidates must not be charged before the problems of the others are found. The result
-    is kept for the later fits of the search.
+    A setting may replace a step by one that learns from raw rows. Its fit may come after private
+    fits were charged, so all settings are examined before the first fit. The result is stored in
+    the state of the call, for the later fits.
+
+    Parameters
+    ----------
+    call : ToolCall
+        Call of the search, or of `validation_curve`.
+    calls : list of ToolCall
+        All calls, from the inside out, among which is the one that has the drawn candidates.
+    estimator : object
+        The estimator whose parameters the settings replace.
+    y : array-like or None
+        Targets of the outer fit.
+
+    Returns
+    -------
+    list
+        Problems, as `raw_steps` returns them.
     """
     candidates, holder = _candidates_of(call, calls)
     state = state_of(holder.frame)

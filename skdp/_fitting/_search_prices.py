@@ -175,7 +175,10 @@ def price_of_container(container):
 
 
 def price_of_validation(function, variables):
-    """Return the charge of a call of a function such as `cross_val_score`.
+    """Return the price of a call of a function such as `cross_val_score`.
+
+    The call is refused if the price exceeds the budget, so the price is a lower bound wherever it
+    is not known exactly (`SearchPrice.is_exact`).
 
     Parameters
     ----------
@@ -205,8 +208,9 @@ def price_of_validation(function, variables):
     if name is not None:
         settings = [{name: value} for value in listed_values(variables.get("param_range"))]
     per_score = _charge_of_scores(scorers, accountant)
-    both = function in ("learning_curve", "validation_curve")
-    n_scores = 1 + (both or variables.get("return_train_score") is True)
+    is_curve = function in ("learning_curve", "validation_curve")
+    # Training rows are scored, too.
+    n_scores = 1 + (is_curve or variables.get("return_train_score") is True)
     total = _Charge()
     for setting in settings:
         changed = _with_setting(estimator, setting)
@@ -261,7 +265,10 @@ def _raises_errors(search):
 
 
 def _combinations(search):
-    """Yield settings that a search may try, as dictionaries."""
+    """Yield settings that a search may try, as dictionaries.
+
+    Single values are first: only `MAX_CHECKED` settings are checked.
+    """
     yield from _listed_settings(search)
     for grid in _grids(search):
         listed = {name: values for name, v in grid.items() if len(values := listed_values(v))}
@@ -270,6 +277,7 @@ def _combinations(search):
 
 
 def _any_is_refused(estimator, candidates):
+    """Return True if the estimator refuses its parameters in one of the first candidates."""
     for candidate in islice(candidates, MAX_CHECKED):
         if not candidate:
             continue
@@ -301,6 +309,7 @@ def _scorers_in(value):
 
 
 def _private_scorers(scoring):
+    """Return the private scorers in the value of a parameter `scoring`."""
     scorers = [scoring]
     if isinstance(scoring, dict):
         scorers = scoring.values()
@@ -546,7 +555,11 @@ def _relevant_values(estimator, grid):
 
 
 def _grids(search):
-    """Return the dictionaries with the settings that a search tries, or one empty dictionary."""
+    """Return the grids of a search: dictionaries of parameters to listed values or distributions.
+
+    Without a grid that can be read, the result is one empty dictionary. Sums over grids then have
+    one setting: the search's estimator, unchanged.
+    """
     for name in ("param_grid", "param_distributions", "search_spaces"):
         grids = getattr(search, name, None)
         if grids is not None:
@@ -555,7 +568,10 @@ def _grids(search):
 
 
 def dicts_of_grids(grids):
-    """Return the dictionaries in the grid, or the sequence of grids, that a search was given."""
+    """Return the dictionaries in the grid, or the sequence of grids, that a search was given.
+
+    Elements of other types are left out, so the result may be empty.
+    """
     if not isinstance(grids, list | tuple):
         grids = [grids]
     dicts = []
@@ -569,7 +585,11 @@ def dicts_of_grids(grids):
 
 
 def _listed_settings(search):
-    """Return the listed values of a search, each as a setting of one parameter."""
+    """Return the listed values of a search, each as a setting of one parameter.
+
+    One value at a time is enough to find every estimator among the values (`_common_accountant`),
+    or a value that is refused in any combination (`_combinations`), without their product.
+    """
     return [
         {name: value}
         for grid in _grids(search)

@@ -33,7 +33,7 @@ def report(operation, findings, stack, on_raw_data, price=""):
     on_raw_data : callable
         Function that returns the setting of the ledger. It is called only if there are findings.
     price : str, default=""
-        Text about the price of a search that begins.
+        Price of a search that begins, as text; see `check_prices`. The warning ends with it.
     """
     if not findings:
         return

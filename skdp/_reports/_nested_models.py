@@ -93,7 +93,11 @@ def private_scorers(estimator):
 
 
 def number_of_scores(search):
-    """Return the number of scores that a search computes per scorer; None if it is unknown."""
+    """Return the number of scores that a search computes per scorer; None if it is unknown.
+
+    A private scorer without a ledger makes one charge per score, and nothing records them: a
+    report multiplies the charge of a score by this number.
+    """
     results = getattr(search, "cv_results_", None)
     if not (isinstance(results, dict) and "params" in results and hasattr(search, "n_splits_")):
         return None

@@ -334,7 +334,11 @@ def _headline(parts, description):
 
 
 def _describe_places(parts):
-    """Return the number of ledgers, and whether there are releases in no ledger, as text."""
+    """Return where the charges of the parts are recorded, as text.
+
+    For example, "2 ledgers and releases in a ledger that is not in this report and releases in no
+    ledger"; places that do not occur are left out.
+    """
     n_ledgers = sum(bool(part.cost.dataset) for part in parts)
     texts = []
     if n_ledgers:

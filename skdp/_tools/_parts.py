@@ -66,9 +66,9 @@ def is_step(value):
     """Return True for an object that a pipeline or an ensemble can fit or apply to rows."""
     if value is None or isinstance(value, type | str | float | int | np.ndarray):
         return False
-    # Some objects, such as skrub's data ops, have every attribute, so the class is inspected. Data
-    # frames also have `transform`.
+    # Some objects, such as skrub's data ops, have every attribute, so the class is inspected.
     kind = type(value)
+    # The data frames of pandas have a method `transform`, too; `iloc` tells them apart.
     return any(hasattr(kind, method) for method in STEP_METHODS) and not hasattr(kind, "iloc")
 
 

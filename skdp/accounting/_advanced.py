@@ -121,6 +121,8 @@ def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
     """Return epsilon at delta for releases that are (epsilon_i, delta_i)-DP (theorem 3.5).
 
     The bound holds for releases whose parameters were fixed beforehand; it is not a privacy filter.
+    `get_epsilon` uses it with method="advanced", and a ledger with composition="advanced" or "auto"
+    uses it for the claimed costs of its charges.
 
     Parameters
     ----------

@@ -184,11 +184,25 @@ def pure_or_unknown(epsilon: float) -> EventPrivacy:
     return EventPrivacy()
 
 
-def up_to(pure: float, profile: Callable) -> Callable:
-    """Return a privacy profile, rounded up below an epsilon `pure` and 0 from there on."""
+def safe_profile(pure_epsilon: float, profile: Callable) -> Callable:
+    """Return a privacy profile that rounding errors do not make too small.
+
+    Parameters
+    ----------
+    pure_epsilon : float
+        Epsilon of the event's pure differential privacy, from which on delta is 0; infinite if it
+        has none.
+    profile : callable
+        Function of epsilon that returns delta, up to rounding errors.
+
+    Returns
+    -------
+    callable
+        Function of epsilon that returns delta, rounded up to at most 1.
+    """
 
     def delta_at(epsilon):
-        if pure <= epsilon and pure < math.inf:
+        if pure_epsilon <= epsilon and pure_epsilon < math.inf:
             return 0.0
         delta = min(1.0, profile(epsilon) * UP)
         if epsilon == math.inf:
@@ -247,7 +261,7 @@ def _laplace(e: ev.Laplace, relation):
         grouped=grouped,
         pairs=_one_pair(_pairs.laplace, e.epsilon),
         renyi=_always(partial(div.laplace_renyi, e.epsilon)),
-        privacy_profile=_always(up_to(e.epsilon, delta_at)),
+        privacy_profile=_always(safe_profile(e.epsilon, delta_at)),
     )
 
 
@@ -263,7 +277,7 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
         return div.pair_renyi((pair(),), pure.renyi())
 
     def privacy_profile():
-        return up_to(epsilon, partial(_atoms_delta, pair()))
+        return safe_profile(epsilon, partial(_atoms_delta, pair()))
 
     return replace(
         pure,
@@ -295,7 +309,7 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     pair = partial(_pairs.discrete_gaussian, e.sigma, e.sensitivity)
 
     def privacy_profile():
-        return up_to(math.inf, partial(_atoms_delta, pair()))
+        return safe_profile(math.inf, partial(_atoms_delta, pair()))
 
     return replace(
         concentrated, pairs=_one_pair(pair), privacy_profile=privacy_profile, inverse=None
@@ -323,13 +337,13 @@ def _exponential(e: ev.ExponentialMechanism, relation):
         grouped=grouped,
         pairs=pairs,
         renyi=_always(partial(div.bounded_range_renyi, e.epsilon)),
-        privacy_profile=_always(up_to(e.epsilon, delta_at)),
+        privacy_profile=_always(safe_profile(e.epsilon, delta_at)),
     )
 
 
 def _concentrated(rho, delta=0.0, *, grouped, divergence):
     """Return the privacy of a release that is only known to be delta-approximate rho-zCDP."""
-    profile = up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta))
+    profile = safe_profile(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta))
 
     def epsilon_at(at):
         if at <= 0.0:

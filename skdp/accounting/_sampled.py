@@ -26,8 +26,8 @@ from skdp.accounting._laws import (
     group_event,
     no_event,
     privacy_of,
+    safe_profile,
     scaled,
-    up_to,
 )
 from skdp.accounting._mixtures import has_mixture, mixtures, mixtures_renyi
 from skdp.accounting._pairs import LossPair
@@ -420,7 +420,7 @@ class _SampledRelease:
         """Return a function that maps epsilons to the smallest known delta."""
         epsilon = self.epsilon
         if self.is_laplace_mixture:
-            return up_to(epsilon, mixtures(self.merged_event, 1, self.relation)[0].delta)
+            return safe_profile(epsilon, mixtures(self.merged_event, 1, self.relation)[0].delta)
         unsampled = self.unsampled.privacy_profile()
         rate = self.rate
         has_closed_form = self.is_replaced and self.is_gaussian
@@ -431,7 +431,7 @@ class _SampledRelease:
                 bound = min(bound, _replaced_gaussian_delta(self.record_sigma, rate, at))
             return bound
 
-        amplified_profile = up_to(math.inf, sampled)
+        amplified_profile = safe_profile(math.inf, sampled)
         if epsilon == math.inf:
             return amplified_profile
         from_claim = claimed(epsilon, self.delta).privacy_profile()
@@ -502,7 +502,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
         return max(mixture.delta(at) for mixture in group)
 
     def privacy_profile():
-        return up_to(epsilon, largest_delta)
+        return safe_profile(epsilon, largest_delta)
 
     return EventPrivacy(
         epsilon=epsilon,

@@ -857,7 +857,22 @@ def _one_run(fitter, canaries, *, delta, confidence, gaussian):
 
 
 def _canary_scores(fitted, canaries):
-    """Return each canary's effect, toward its label, on the model's output for it."""
+    """Return each canary's effect on the model's output for it, positive toward `canaries.labels`.
+
+    The effect is the output for the canary minus the output for a row without the canary's
+    feature. The canaries with the largest effects are guessed to have coins that are True: to be in
+    the table, or to have the label in `labels` instead of another one.
+
+    Parameters
+    ----------
+    fitted : estimator
+    canaries : Canaries
+
+    Returns
+    -------
+    ndarray of shape (n_canaries,)
+        For classifiers, the effect on the label's output minus the mean effect on the others.
+    """
     names = ("decision_function", "predict_proba")
     if is_regressor(fitted):
         names = ("predict",)

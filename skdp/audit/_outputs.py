@@ -49,7 +49,11 @@ def relation_in(estimator):
 
 
 def parameter(estimator, name):
-    """Return a parameter of an estimator or its nested estimators; None if it is not set."""
+    """Return the first value that is not None of a parameter with this name, or None.
+
+    Nested estimators are searched, too: canaries must suit the private estimator in a pipeline, and
+    the name of its step is unknown.
+    """
     for full_name, value in estimator.get_params().items():
         if full_name.rpartition("__")[2] == name and value is not None:
             return value

@@ -305,7 +305,11 @@ def _is_number(value):
 
 
 def _declared_pair(estimator, name):
-    """Return a parameter that declares a range as two numbers, or None."""
+    """Return a parameter that declares a range as two numbers, or None.
+
+    None is also returned for "auto" and for a range per column. Canaries then have their default
+    norm or targets. Nested estimators are searched, too; see `parameter`.
+    """
     value = parameter(estimator, name)
     is_pair = isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (2,)
     if is_pair and all(map(_is_number, value)):

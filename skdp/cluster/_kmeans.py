@@ -445,7 +445,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Returns
         -------
         self : estimator
-            The fitted transformer.
+            The fitted model.
 
         Raises
         ------
@@ -526,9 +526,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows. The returned labels reveal the cluster of each row, so show them only to people
-            who may see the rows.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows, as in `fit`. The returned indices reveal the cluster of each row, so show them only
+            to people who may see the rows.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
@@ -539,6 +539,13 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples,), dtype int64
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
         return self.fit(X, y, groups=groups).predict(X)
 

@@ -575,7 +575,11 @@ def ticks(shape, axis, shown):
 
 
 def short_text(text, width=36):
-    """Return the user's text, cut to `width` characters and without matplotlib's math mode."""
+    """Return a name of the user as text for a plot.
+
+    Control characters are escaped, a text of more than `width` characters loses its middle, and
+    dollar signs do not begin matplotlib's math mode.
+    """
     text = escape_control(text)
     half = width // 2
     if len(text) > width:

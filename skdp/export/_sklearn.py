@@ -379,9 +379,11 @@ def _one_hot(model):
     return _with_categories(encoder, model, model._encoded_labels())
 
 
-def _target_means(model):
+def _target_encoder(model):
+    """Return the `TargetEncoder` of a `DPTargetEncoder`."""
     labels = model.classes_
     if labels is None:
+        # The encoder is fitted to targets that are replaced below; 0.5 makes them continuous.
         labels = (0.0, 0.5)
     exported = preprocessing.TargetEncoder(target_type=model.target_type_)
     exported = _with_categories(exported, model, model.categories_, labels)
@@ -430,5 +432,5 @@ RULES = {
     skdp.DPKBinsDiscretizer: _discretizer,
     skdp.DPHistogramTransformer: _histogram,
     skdp.DPOneHotEncoder: _one_hot,
-    skdp.DPTargetEncoder: _target_means,
+    skdp.DPTargetEncoder: _target_encoder,
 }

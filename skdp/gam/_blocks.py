@@ -194,15 +194,24 @@ class BlockDesign:
         return np.concatenate([block.gradient(sums[block.term]) for block in self.blocks])
 
     def weights_from(self, other, weights):
-        """Return the weights for which this design produces the values of a shorter design.
+        """Return the model's weights in this design, given those in a shorter design.
 
-        The values of a trend change slightly, because its features are rounded.
+        When joint terms are added, the features of all blocks shrink, because the squared weights
+        of the blocks add up to at most 1. The model's weights grow by the same factors, so its
+        scores stay the same; those of a trend change slightly, because its features are rounded.
 
         Parameters
         ----------
         other : BlockDesign
-            The shorter design, whose blocks are the first blocks of this one, up to their weights.
+            The shorter design, whose blocks are the first blocks of this one, up to `Block.weight`,
+            the scale of a block's features.
         weights : ndarray of shape (other.size, n_outputs)
+            Coefficients of the features of `other`.
+
+        Returns
+        -------
+        ndarray of shape (size, n_outputs)
+            Coefficients of the features of this design; those of further blocks are 0.
         """
         pairs = zip(self.blocks, other.blocks, strict=False)
         factors = [old.weight / max(block.weight, WEIGHT_STEP) for block, old in pairs]

@@ -526,14 +526,33 @@ class AdditiveFit(ColumnsFit):
         return replace(self, task=replace(self.task, clip=clip))
 
     def _correct_mean(self, targets, baseline, variance, source, persons):
-        """Return the corrected mean of the targets, and their variance around it.
+        """Release a correction of the mean of the targets, and return the corrected mean.
 
         Distances from the first mean are clipped to a few standard deviations. If the targets fill
         only a small part of their bounds, the noise is much smaller than in the first mean.
+
+        Parameters
+        ----------
+        targets : array of shape (n_rows,)
+            Rescaled so that their bounds are -1 and 1.
+        baseline : ndarray of shape (1,)
+            The first released mean.
+        variance : float
+            Released variance of the targets around `baseline`.
+        source : RandomSource
+            Source of the noise of the correction.
+        persons : Persons or None
+
+        Returns
+        -------
+        baseline : ndarray of shape (1,)
+            The corrected mean, which is noisy.
+        variance : float
+            Variance of the targets around it.
         """
         clip = self._mean_clip("correction", variance)
         shift = self.mean_correction.run(targets, float(baseline[0]), clip, source, persons)
-        # The mean square around the first mean includes the distance between the two means.
+        # The mean square around the first mean is larger by the squared distance of the two means.
         variance = max(variance - shift**2, MIN_VARIANCE_RATIO * variance)
         return np.clip(baseline + shift, -1.0, 1.0), variance
 

@@ -359,7 +359,22 @@ def _merged_by_value(values, counts, length):
 
 
 def append_joint_terms(cells, joint_terms):
-    """Return joint codes that also contain the cells of tables, or of trees."""
+    """Return joint codes that also contain the cells of tables, or of trees.
+
+    The cells of all rows are read and encoded again, in a new object. It costs a pass over the
+    rows, so all joint terms of a stage are appended at once.
+
+    Parameters
+    ----------
+    cells : JointCodes
+    joint_terms : list of Table or of Tree
+        Terms of several columns. The cell of a row is computed from its cells in the columns.
+
+    Returns
+    -------
+    JointCodes
+        Codes of the columns of `cells`, followed by one column for each joint term.
+    """
     sizes = [*cells.sizes, *(math.prod(joint.shape) for joint in joint_terms)]
     return JointCodes(
         cells,
@@ -374,6 +389,7 @@ def append_joint_terms(cells, joint_terms):
 
 
 def _all_cells(block, joint_terms):
+    """Return the cells of a block's rows in each column, and then in each joint term."""
     column_cells = block.column_cells()
     return [*column_cells, *(joint.cells(column_cells) for joint in joint_terms)]
 

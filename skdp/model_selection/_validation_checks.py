@@ -68,12 +68,23 @@ def check_searches(tool, y=None, params=None, method="fit", X=None):
     for part in tool.get_params().values():
         if sklearn_name(part) in SEARCHES:
             # The labels that the candidate receives are unknown here.
-            _check_search(part, None)
+            _check_scores_of_search(part, None)
     if sklearn_name(tool) in SEARCHES:
-        _check_search(tool, y)
+        _check_scores_of_search(tool, y)
 
 
-def _check_search(search, y):
+def _check_scores_of_search(search, y):
+    """Raise `ValueError` if a search's private scores suit no candidate.
+
+    With error_score="raise", they must suit all candidates.
+
+    Parameters
+    ----------
+    search : estimator
+        A search of scikit-learn.
+    y : array-like or None
+        Target of the fit; with None, the labels are unknown and not checked.
+    """
     scorers = private_scorers(search.scoring)
     if not scorers:
         return

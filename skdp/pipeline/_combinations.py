@@ -216,7 +216,8 @@ def _check_votes(ensemble, table):
         raise ValueError(f"y has {_n_outputs(table)} columns, but one is expected")
 
 
-def _check_search(search, table):
+def _check_sklearn_search(search, table):
+    """Raise `ValueError` for parameters that a search of scikit-learn refuses only in its fit."""
     _check_number_of_folds(search, table)
     if hasattr(search, "param_grid"):
         ParameterGrid(search.param_grid)
@@ -396,10 +397,10 @@ CHECKS = {
     "VotingRegressor": _check_members,
     "StackingClassifier": _check_members,
     "StackingRegressor": _check_members,
-    "GridSearchCV": _check_search,
-    "RandomizedSearchCV": _check_search,
-    "HalvingGridSearchCV": _check_search,
-    "HalvingRandomSearchCV": _check_search,
+    "GridSearchCV": _check_sklearn_search,
+    "RandomizedSearchCV": _check_sklearn_search,
+    "HalvingGridSearchCV": _check_sklearn_search,
+    "HalvingRandomSearchCV": _check_sklearn_search,
     "SequentialFeatureSelector": _check_number_of_features,
     "SelectFromModel": _check_selection,
     "RFE": _check_two_columns,

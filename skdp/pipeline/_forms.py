@@ -177,11 +177,11 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     ----------
     container : estimator
     form : TableForm
-        Form of its input.
+        Form of its input, of which only the number of rows and the classes are kept.
     parts : list of str
         The names of its parts.
     forms : list of TableForm
-        Forms of the outputs of the parts.
+        Forms of the outputs of the parts, before they are multiplied by `transformer_weights`.
     sparse_threshold : float, default=None
         Parameter of a `ColumnTransformer`; None for a `FeatureUnion`.
 
@@ -193,34 +193,35 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     name_prefixes = None
     known_names = ()
     n_columns = None
-    if all(form.n_columns is not None for form in forms):
-        n_columns = sum(form.n_columns for form in forms)
+    if all(output.n_columns is not None for output in forms):
+        n_columns = sum(output.n_columns for output in forms)
     kinds = names = None
-    forms = _weighted_forms(container, parts, forms)
+    outputs = _weighted_forms(container, parts, forms)
     examples = {}
-    if all(form.kinds is not None for form in forms):
+    if all(output.kinds is not None for output in outputs):
         kinds = []
-        for form_of_part in forms:
+        for output in outputs:
             if library:
-                kinds += form_of_part.kinds
+                kinds += output.kinds
             else:
                 # The type of a column of strings is lost in an array.
-                kinds += _with_text(form_of_part)
+                kinds += _with_text(output)
         is_of_times = len(set(kinds)) == 1 and kinds[0] in TIME_KINDS
         if set(kinds) - {"number"} and not is_of_times:
             if library:
+                # The library may infer the dtypes of other columns from their values.
                 kinds = None
             else:
                 kinds = _kinds_in_array(kinds)
         if kinds is not None:
-            examples = _joined_examples(forms)
-    if library and all(form.names is not None for form in forms):
-        # A format that cannot be used is refused by `check_joined_names`.
+            examples = _joined_examples(outputs)
+    if library and all(output.names is not None for output in outputs):
+        # The names are unknown if their format raises an error. `check_joined_names` reports it.
         with suppress(Exception):
-            names = joined_names(container, parts, [form.names for form in forms])
+            names = joined_names(container, parts, [output.names for output in outputs])
     elif library:
         with suppress(Exception):
-            known_names, name_prefixes = _partial_names(container, parts, forms)
+            known_names, name_prefixes = _partial_names(container, parts, outputs)
     return replace(
         form,
         n_columns=n_columns,
@@ -229,11 +230,11 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         library=library,
         has_names=None,
         examples=examples,
-        is_sparse=_joined_sparsity(forms, sparse_threshold),
+        is_sparse=_joined_sparsity(outputs, sparse_threshold),
         name_prefixes=name_prefixes,
         known_names=known_names,
         empty=None,
-        holds_numbers=all(form.holds_numbers for form in forms),
+        holds_numbers=all(output.holds_numbers for output in outputs),
     )
 
 
@@ -360,7 +361,12 @@ def repeated_names(names):
 
 
 def refuses_sparse(estimator):
-    """Return True if a step's fit is known to raise an error for a sparse matrix."""
+    """Return True if an estimator is known to raise an error for a sparse matrix.
+
+    It is used for tables that are fitted or predicted. `sparsity` describes the output, and
+    therefore returns "made" instead of "refused" for an estimator that refuses sparse input but has
+    sparse output.
+    """
     if not is_estimator(estimator):
         return False
     if of_skdp(estimator):

@@ -115,7 +115,11 @@ class PublicTable(FrozenValue):
         return replace(table, form=form)
 
     def form_with_labels(self, pipe):
-        """Return the form with the labels of the target, if a transformer encodes them."""
+        """Return the form, with the labels of the target if a transformer in `pipe` needs a target.
+
+        The plan of such a step, for example of a `DPTargetEncoder`, depends on the labels. If there
+        is none, the form is returned unchanged.
+        """
         if self.y is None or not any(map(_encodes_target, [pipe, *fitted_params(pipe).values()])):
             return self.form
         try:
@@ -134,6 +138,7 @@ def _number_of_persons(groups, n_rows, missing_ids):
 
 
 def _encodes_target(part):
+    """Return True for a transformer of skdp that needs a target."""
     is_transformer = hasattr(part, "transform") and is_estimator(part)
     return is_transformer and of_skdp(part) and get_tags(part).target_tags.required
 
@@ -253,7 +258,7 @@ def _check_step(step, table):
         check_is_fitted(estimator)
         _check_frozen(step)
     elif hasattr(estimator, "_candidate_params"):
-        _check_search(step, table)
+        _check_private_search(step, table)
     elif step.kind in ("private", "local") and plans_its_fit(estimator):
         _check_plan(step, table)
     elif sklearn_name(estimator):
@@ -305,8 +310,11 @@ def _check_frozen_words(fitted, form):
             fitted.transform(made_up_rows(form.kinds, examples=form.examples))
 
 
-def _check_search(step, table):
-    """Check the parameters of a search and of its fit, its candidates, its score and its splits."""
+def _check_private_search(step, table):
+    """Check a step that is a private search: parameters, candidates, score and splits.
+
+    Raises `ValueError` for what the fit of the search would refuse after other steps were charged.
+    """
     search = step.estimator
     search._check_parameters()
     # The plan of a split budget knows the epsilon and delta of a search only.

@@ -546,10 +546,13 @@ def _density_decides(transformer, place, steps):
     """Return True if a ColumnTransformer may compare its density with its threshold.
 
     It publishes the result, whether an exact count of stored entries is above a limit, as
-    `sparse_output_`. "kept" parts are sparse only for a sparse matrix, which has no column names
-    and may be refused by another step that reads the table.
+    `sparse_output_`. The comparison is made if the output of any part is sparse. By the keywords of
+    `sparsity`, that of a "made" part may be. That of a "kept" part is sparse only if the input is a
+    sparse matrix. This is impossible if columns are chosen by name, or if a step that certainly
+    reads the table has the keyword "refused", because its fit raises an error.
     """
-    # For another table, the remainder may have more columns, or none.
+    # For another table, the remainder may have more columns, or none. Its output may therefore be
+    # sparse even if it has no columns here, and it does not certainly read the table.
     sparsities = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
     readers = [s for s in steps if s.before == place.before and s.columns != REMAINDER]

@@ -206,7 +206,11 @@ def report_no_match(counts, others, mechanism, n_units):
 
 
 def report_constant(counts, others, mechanism, n_units):
-    """Report columns in which nearly all values are one category; see `report_no_match`."""
+    """Report to the user columns in which nearly all values are one category.
+
+    It calls `report_one_label` for the released counts of categorical transformers, without the
+    category for undeclared values. The parameters are those of `report_no_match`.
+    """
     labels = dict(counts)
     for j, other in others.items():
         if other >= 0:

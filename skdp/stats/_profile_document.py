@@ -199,7 +199,7 @@ def _decimals(error):
 
 
 def _rounded_error(error):
-    """Return an error with one or two significant digits."""
+    """Return the text of an error, with one or two significant digits."""
     if not error > 0.0:
         return "0"
     text = f"{error:.2g}"
@@ -209,7 +209,7 @@ def _rounded_error(error):
 
 
 def _plain_number(value, decimals):
-    """Return a number with a given number of decimals, negative ones for tens and hundreds."""
+    """Return the text of a number with some decimals; negative ones round to tens and hundreds."""
     # The sum removes the sign of a negative zero.
     value = round(float(value), decimals) + 0.0
     if abs(value) >= 1e12 or (value != 0.0 and abs(value) < 1e-4):
@@ -224,7 +224,10 @@ def _plain_number(value, decimals):
 
 
 def _rounded(value, error, column):
-    """Return a value of a column, rounded to the precision that an error permits."""
+    """Return the text of a column's value, rounded to the precision that an error permits.
+
+    Dates ignore the error: how much of a date is shown depends on the range of the column.
+    """
     if column.kind == "date":
         return _date(value, column)
     if column.kind == "duration":
@@ -233,19 +236,19 @@ def _rounded(value, error, column):
 
 
 def _quantile(column, value, interval):
-    """Return a quantile, rounded to its interval."""
+    """Return the text of a quantile, rounded to the width of its interval."""
     return _rounded(value, _size(interval[1] - interval[0]) or 1e-3, column)
 
 
 def _error_text(error, column):
-    """Return a standard error in the unit of a column."""
+    """Return the text of a standard error, in days for dates and durations."""
     if column.kind == "number":
         return _rounded_error(error)
     return f"{_rounded_error(error)} d"
 
 
 def _length(value, column):
-    """Return a standard deviation with three significant digits."""
+    """Return the text of a standard deviation, with three significant digits."""
     number = _size(value)
     text = "0"
     if number > 0.0:
@@ -256,7 +259,7 @@ def _length(value, column):
 
 
 def _exact(value, column):
-    """Return a bound."""
+    """Return the text of a bound, with six significant digits; integers and dates are exact."""
     if column.kind == "date":
         return _date(value, column)
     if column.kind == "duration":
@@ -267,7 +270,7 @@ def _exact(value, column):
 
 
 def _date(value, column):
-    """Return a date, with its time if the range of the column is short."""
+    """Return the text of a date, with its time if the range of the column is short."""
     unit = "m"
     if _size(column.bounds[1] - column.bounds[0]) >= MIN_DAYS:
         unit = "D"

@@ -154,7 +154,25 @@ def _run_in_declared(main, low, high, X, source, persons=None):
 
 
 def _run_in_found(search, main, low, high, X, source, persons=None):
-    """Search for the bounds that are NaN, then make the main release within all bounds."""
+    """Search for the bounds that are NaN, then make the main release within all bounds.
+
+    Parameters
+    ----------
+    search : Plan
+        Private search for the bounds of the undeclared columns.
+    main : Plan
+        The main release.
+    low, high : ndarray of shape (n_columns,)
+        Declared bounds; NaN in undeclared columns.
+    X : array, CSR matrix, ChunkedArray or RowsAndTarget
+    source : RandomSource
+    persons : Persons, default=None
+
+    Returns
+    -------
+    InBounds
+        The main release, with the declared and the found bounds.
+    """
     low = low.copy()
     high = high.copy()
     undeclared = np.flatnonzero(np.isnan(low))

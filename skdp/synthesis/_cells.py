@@ -38,11 +38,13 @@ class CategoryCells(FrozenValue):
     categories : ndarray
         Declared or found categories.
     can_be_other : bool
-        True if the column's type can hold a placeholder for other values.
+        True if values outside the categories can be generated, as a text or as missing; False for
+        types of numbers.
     can_be_missing : bool
         True if the column's type can hold missing values.
     can_be_text : bool
-        True if the column's type can hold text.
+        True if the column's type can hold the text "other", which is the label of all present
+        values if no category was found.
     """
 
     index: int

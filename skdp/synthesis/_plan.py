@@ -314,7 +314,7 @@ class SynthesisFit(ColumnsFit):
         return self._column_mechanism(1, self.budget_fractions["counts"])
 
     def _column_mechanism(self, counts_per_row, budget_fraction):
-        """Return the mechanism of the counts of one column.
+        """Return the mechanism of the counts of one column, or of the cells of one joint table.
 
         A row adds 1 to at most `counts_per_row` counts, so this is the L1 sensitivity and the
         squared L2 sensitivity under add/remove. Under replace-one both are twice as large.

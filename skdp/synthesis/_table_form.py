@@ -114,14 +114,21 @@ class TableForm(FrozenValue):
         return not isinstance(dtype, np.dtype) or dtype.kind not in "biuSU"
 
     def can_be_other(self, j):
-        """Return True if the type of a column can hold the placeholder of other values."""
+        """Return True if a column can have a label for values outside its categories.
+
+        A categorical column whose type is numeric cannot: the count of its other values is dropped.
+        """
         dtype = self.types[j]
         if dtype is None or isinstance(dtype, ListedType):
             return True
         return label_kind_of(dtype) != "numbers"
 
     def can_be_text(self, j):
-        """Return True if the type of a column can hold the text "other"."""
+        """Return True if the type of a column can hold the text "other".
+
+        This matters only if no category was found. The text is then the label of all present
+        values, if the type can hold it.
+        """
         dtype = self.types[j]
         value_type = getattr(getattr(dtype, "pyarrow_dtype", dtype), "value_type", None)
         if value_type is not None and "string" not in str(value_type):
