@@ -428,6 +428,7 @@ class TableEstimator(PrivateEstimator):
     _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
+        """Return validated rows and their public shape, with the target if there is one."""
         if type(X) is not np.ndarray:
             # The types of a partitioned table are known only once it has been opened.
             X = opened_table(X)

@@ -171,6 +171,7 @@ def kind_without_form(values):
 
 
 def _kind_of_cell(cell):
+    """Return the kind of a cell that cannot be a label, as text for the message that refuses it."""
     key = label_key(cell)
     if key is None:
         return f"values of type {type(cell).__name__}"
@@ -689,6 +690,10 @@ def _key_of_scalar(value):
 
 
 def _key_of_numpy_time(value):
+    """Return the key of a NumPy date or duration, or None for NaT.
+
+    Equal times have equal keys in all units of fixed length.
+    """
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)
@@ -707,6 +712,7 @@ def _key_of_numpy_time(value):
 
 
 def _key_of_date(value):
+    """Return the key of a date or datetime; those with a time zone never equal those without."""
     if not isinstance(value, datetime.datetime):
         value = datetime.datetime.combine(value, datetime.time())
     key = _attoseconds(value.replace(tzinfo=None) - EPOCH)
@@ -722,6 +728,7 @@ def _attoseconds(duration):
 
 
 def _key_of_object(value):
+    """Return the key of a value that is not of NumPy's types, or None if it is missing."""
     if is_missing(value):
         return None
     if isinstance(value, datetime.date):

@@ -472,6 +472,10 @@ def find_raw_settings(search):
 
 
 def _raw_settings(search, y=None):
+    """Return the problems of all values that a search lists or draws, without its call.
+
+    `raw_candidates` has the candidates of a running search.
+    """
     # The step reader does not look at candidates for the steps of a plan.
     estimator = getattr(search, "estimator", None)
     settings = []

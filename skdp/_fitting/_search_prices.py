@@ -378,6 +378,7 @@ def _charge_of_fit(estimator, accountant):
 
 
 def _has_columns(transformer, name):
+    """Return True if a part of a `ColumnTransformer` surely has columns, so that it is fitted."""
     for entry in transformer.transformers:
         if entry[0] == name:
             columns = entry[-1]
@@ -417,6 +418,7 @@ def _amounts(charging):
 
 
 def _charge_of_scores(scorers, accountant):
+    """Return the charge of one score by each private scorer that has the accountant."""
     charges = (_Charge(*_amounts(s)) for s in scorers if s.accountant is accountant)
     return sum(charges, _Charge())
 
@@ -430,10 +432,12 @@ def _is_prefit(estimator):
 
 
 def _is_stack(estimator):
+    """Return True for a stack of scikit-learn, which fits its members once more for each fold."""
     return type(estimator).__name__ in STACKS and type(estimator).__module__.startswith("sklearn.")
 
 
 def _charge_of_stack(stack, accountant):
+    """Return a lower bound on the charge of one fit of a stack."""
     final = _charge_of_fit(stack.final_estimator, accountant)
     if isinstance(stack.cv, str):
         return final.times(1, is_exact=False)
@@ -661,6 +665,7 @@ def _count_halving_grid(search, n_splits, X):
 
 
 def _count_halving_random(search, n_splits, X):
+    """Count the candidates of the first round only; see `_count_halving_grid`."""
     n_candidates = search.n_candidates
     if not isinstance(n_candidates, Integral):
         # This is the number for the largest possible round. The smallest round may depend on the
@@ -737,6 +742,7 @@ def _count_sequential(search, n_splits, X):
 
 
 def _count_sequential_of_mlxtend(search, n_splits, X):
+    """Count the rounds of a forward search without options; other searches have one round."""
     n_features = _width(X)
     # Without folds, each fit is scored on its own rows.
     n_folds = n_splits if search.cv else 1

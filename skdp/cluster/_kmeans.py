@@ -527,8 +527,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows, as in `fit`. The returned indices reveal the cluster of each row, so show them only
-            to people who may see the rows.
+            Rows, as in `fit`. The returned indices reveal the cluster of each row, so show them
+            only to people who may see the rows.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

@@ -206,6 +206,7 @@ class AdditiveDisplay(Display):
         return f"{n} of {self.n_terms} terms: what they add to {target}"
 
     def _new_axes(self):
+        """Return the axes of a new figure that has the size of all panels."""
         import matplotlib.pyplot as plt
 
         n_rows, n_columns = self._grid

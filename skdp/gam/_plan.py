@@ -690,6 +690,7 @@ class AdditiveFit(ColumnsFit):
         return self.has_trends and not self.budget.is_pure
 
     def _main_design(self, terms, trend_fraction=0.0):
+        """Return the design of the terms of single columns, in which the first steps are taken."""
         # Laplace noise grows with the number of blocks. With delta = 0, a roughness penalty on
         # neighboring cells replaces the coarser resolutions.
         return _blocks.main_design(

@@ -79,9 +79,9 @@ class CheckedFitsMixin(PrivacyLineMixin):
     judges_steps = True
     # Names of steps that learn from data and are declared public.
     _public_steps = ()
-    # Plan of the charges of all private steps, of which there may be one: that of `split_budget`
-    # without an accountant, for reports. None with an accountant, whose ledger contains the plan,
-    # and for containers that were not split.
+    # Plan of `split_budget` without an accountant, for reports: the charges of all private steps,
+    # or of the only one. None with an accountant, whose ledger contains the plan, and for
+    # containers without a common budget.
     _budget_plan = None
     # True if the steps of the original plan had an accountant.
     _has_accountant = False

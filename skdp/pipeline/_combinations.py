@@ -122,6 +122,7 @@ def _lists_no_partition(cv, n_rows):
 
 
 def _check_methods_of_stack(stack):
+    """Raise `ValueError` if a member of a stack lacks the method that its `stack_method` names."""
     method = stack.stack_method
     if method == "auto":
         return
@@ -250,6 +251,7 @@ def _check_scored_selection(selector, table):
 
 
 def _check_number_of_features(selector, table):
+    """Raise `ValueError` if a sequential selection would select all columns or more."""
     _check_scored_selection(selector, table)
     n_columns = table.form.n_columns
     n_selected = selector.n_features_to_select
@@ -314,6 +316,7 @@ def selected_widths(selector, n_columns):
 
 
 def _check_score_function(selector, table):
+    """Raise `ValueError` if `score_func` cannot be called with a table and a target."""
     function = selector.score_func
     try:
         signature(function).bind("X", "y")
@@ -328,6 +331,7 @@ def _check_score_function(selector, table):
 
 
 def _check_selection(selector, table):
+    """Raise `ValueError` for a limit or a threshold that `SelectFromModel` refuses in its fit."""
     n_columns = table.form.n_columns
     if isinstance(selector.max_features, Integral) and n_columns:
         if selector.max_features > n_columns:
@@ -357,6 +361,7 @@ def _check_threshold(threshold):
 
 
 def _check_columns_of_target(tool, table):
+    """Raise `ValueError` if the target does not suit a tool with several outputs."""
     n_outputs = _n_outputs(table)
     if n_outputs is None:
         return

@@ -240,6 +240,7 @@ def _with_fill_values(error, step, steps):
 
 
 def _check_step(step, table):
+    """Raise an error if the step's fit would refuse its parameters or its input."""
     estimator = step.estimator
     if step.n_features == 0 and step.kind == "private":
         raise ValueError("the step receives no column, because the step before it returns none")

@@ -776,6 +776,7 @@ def _values_of(columns):
 
 
 def _column_words(columns):
+    """Return the description of a selection of columns, for the texts about a step."""
     if callable(columns):
         return f"columns chosen by {getattr(columns, '__name__', type(columns).__name__)}"
     if isinstance(columns, slice):

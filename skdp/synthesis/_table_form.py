@@ -283,6 +283,7 @@ class TableForm(FrozenValue):
         return columns_of(table)[0]
 
     def _build_pandas(self, columns, labels):
+        """Return a pandas frame of this form; see `build`."""
         import pandas as pd
 
         series = [
@@ -294,6 +295,7 @@ class TableForm(FrozenValue):
         return frame
 
     def _build_polars(self, columns, labels):
+        """Return a polars frame of this form; see `build`."""
         import polars as pl
 
         series = []
@@ -313,6 +315,7 @@ class TableForm(FrozenValue):
         return pl.DataFrame(series)
 
     def _build_arrow(self, columns):
+        """Return an Arrow table of this form; see `build`."""
         import pyarrow as pa
 
         arrays = []
@@ -406,6 +409,7 @@ def _without_labels(dtype):
 
 
 def _pandas_series(values, dtype, labels):
+    """Return values as a pandas series of a type; `labels` are the categories of a `ListedType`."""
     import pandas as pd
 
     if isinstance(dtype, ListedType):
