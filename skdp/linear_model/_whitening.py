@@ -53,6 +53,9 @@ LOW_NOISE = 0.2
 # Largest distance from the center at which rows are scaled down, relative to the bound on rows: the
 # distance between two rows.
 MAX_DISTANCE = 2.0
+# Mean squared norm of the rows, shortened to their bound of 1, from which on most of them are taken
+# to be longer than the bound.
+SHORTENED_MEAN_SQUARE = 0.95
 # Rows are whitened if there are at least this many per column. With fewer, a fit to the rows needs
 # the regularization by directions that hardly move.
 MIN_ROWS_PER_COLUMN = 250
@@ -129,6 +132,11 @@ class RowWhitening(FrozenValue):
         # Rows that are farther from the center are scaled down to this distance, with their
         # constant feature.
         unit = min(self.distance_factor * centered_unit, MAX_DISTANCE)
+        mean_square = (centered_unit / UNIT_PER_SPREAD) ** 2 + float(center @ center) / norm**2
+        if mean_square >= SHORTENED_MEAN_SQUARE:
+            # Most rows are longer than the bound, and about as far from the center as they are
+            # longer: their own spread is no measure of that.
+            unit = max(unit, 1.0)
         n_features = self.n_columns + 1
         rows = BoundedRows(X, 1.0, MOMENT_CONSTANT, unit * norm, persons)
         equations = rows.as_equations(center)
@@ -191,7 +199,7 @@ class RowWhitening(FrozenValue):
         """
         n_columns = self.n_columns
         transform_norm = WHITENED_NORM / math.sqrt(MIN_DIRECTIONS * n_columns * self.noise_norm)
-        transform_norm /= self.distance_factor * MIN_UNIT
+        transform_norm /= min(self.distance_factor * MIN_UNIT, MAX_DISTANCE)
         product = (n_columns + 4.0) * math.sqrt(n_columns) / max_additions(0)
         # A row times its weight is at most the distance plus the norm of the center.
         norm_over_constant = 2.0 * norm_over_constant

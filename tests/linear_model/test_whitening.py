@@ -436,3 +436,39 @@ def test_auto_is_the_mechanism_of_which_less_loss_is_stated(
     shape, guarantee = TableShape(n_rows=3000, n_columns=6), guarantee_of(model)
     chosen = of("auto").plan_fit(shape, guarantee).mechanism.weights
     assert type(chosen) is type(of(name).plan_fit(shape, guarantee).mechanism.weights)
+
+
+@pytest.mark.parametrize("data_norm", [1.0, 0.6, 0.1])
+def test_rows_in_a_corner_that_are_longer_than_the_bound(data_norm, limit, monkeypatch):
+    """The spread of the rows, shortened to the bound, says nothing of how far from it they are."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(20_000, 5))
+    X = (1.0 + 0.1 * noise) / np.sqrt(5.0)
+    y = np.clip(noise.sum(axis=1) / 2.5 + 0.4 * rng.normal(size=len(X)), -3.0, 3.0)
+
+    def score(n_fits=2):
+        models = [
+            DPSGDRegressor(target_bounds=(-3, 3), data_norm=data_norm, random_state=seed)
+            for seed in range(n_fits)
+        ]
+        return np.mean([model.fit(X, y).score(X, y) for model in models])
+
+    whitened = score()
+    if data_norm == 0.1:
+        # Nothing is found, but the weights are not noise alone either.
+        assert whitened > -0.1
+        return
+    assert whitened > 0.8
+    monkeypatch.setattr(_whitening, "MAX_NOISE", 0.0)
+    assert whitened > score() - 0.02
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1e3, 1e10])
+def test_the_bound_on_rounding_errors_covers_every_transform(epsilon):
+    """Also where the largest distance limits the unit of the rows."""
+    whitening = whitening_of("ridge", n=10**6, d=2, epsilon=epsilon)
+    constant = 0.3
+    # The unit of equal rows is the smallest possible, apart from noise.
+    rows = np.full((10**6, 2), 0.6)
+    norm = np.linalg.norm(whitening.run(rows, 1.0, RandomSource(0)).transform, 2)
+    assert whitening.rounding_factor(1.0 / constant) >= 1.0 + 6.0 * norm / constant
