@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -134,15 +135,19 @@ def test_a_scale_that_is_relative_names_its_unit(model, words):
 
 
 @pytest.mark.parametrize(
-    ("class_weight", "unit"),
+    ("kind", "unit"),
     [
-        ({0: 1.0, 1: 2.0}, "the released norm about the released center"),
-        (None, "the gradients of rows whitened by the released second moment"),
+        (skdp.DPLogisticRegression, "the released norm about the released center"),
+        (
+            partial(skdp.DPRidge, target_bounds=(0, 1)),
+            "the gradients of rows whitened by the released second moment",
+        ),
     ],
+    ids=["centered", "whitened"],
 )
-def test_noise_about_a_released_center_names_its_unit(class_weight, unit):
+def test_noise_about_a_released_center_names_its_unit(kind, unit):
     rows = np.vstack([X] * 40)
-    model = skdp.DPLogisticRegression(8.0, mechanism="gradient", class_weight=class_weight)
+    model = kind(epsilon=8.0, mechanism="gradient")
     stages = model.fit(rows, np.tile(Y, 40)).privacy_.stages
     weights = [s for s in stages if s.name == "weights"]
     assert "the mean row" in [stage.name for stage in stages]

@@ -322,6 +322,23 @@ def automatic_settings(problem, requested):
     )
 
 
+def necessary_steps(problem, requested):
+    """Return the number of steps that minimize the objective, also where whitened rows take more.
+
+    Parameters
+    ----------
+    problem : SGDProblem
+    requested : Settings
+        Its clip is given.
+
+    Returns
+    -------
+    int
+    """
+    _, _, n_steps = _balance(problem, requested.clip, requested)
+    return n_steps
+
+
 def _intercept_l2_reg(problem, requested, l2_reg_strength, noise):
     """Return the requested penalty of the intercept, or the one that balances start and noise.
 

@@ -12,7 +12,12 @@ import numpy as np
 
 from skdp._fitting._fit_progress import progress_callback
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
-from skdp._optim._default_settings import LAPLACE_STEPS_PER_ROOT, Settings, automatic_settings
+from skdp._optim._default_settings import (
+    LAPLACE_STEPS_PER_ROOT,
+    Settings,
+    automatic_settings,
+    necessary_steps,
+)
 from skdp._optim._noisy_gradients import ShrinkageRule, Update, run_sgd
 from skdp._optim._sgd_plan import SGDRun, plan_sgd
 from skdp.linear_model._planning import PrivateSolver, quadratic_excess
@@ -47,12 +52,15 @@ class ClippedDescent(PrivateSolver):
     update : Update
     shrinkage : ShrinkageRule
         Shrinkage of the weights by the last steps.
+    rate_factor : float, default=1.0
+        Factor of the step size for whitened rows, which follows from the released second moment.
     """
 
     settings: Settings
     sgd: SGDRun
     update: Update
     shrinkage: ShrinkageRule
+    rate_factor: float = 1.0
     quadratic = 1.0
     choice = "gradient"
 
@@ -110,7 +118,7 @@ class ClippedDescent(PrivateSolver):
         # of accelerated descent that are shorter by this ratio squared follow the same path, so the
         # iterates have the noise of the necessary number of steps.
         n_steps = self.sgd.n_steps
-        ratio = min(1.0, rare.n_steps(problem.n_rows) / n_steps)
+        ratio = min(1.0, necessary_steps(rare_problem, requested) / n_steps)
         root = (1.0 + rare.momentum) / (1.0 - rare.momentum) / ratio
         settings = replace(
             self.settings,
@@ -121,7 +129,9 @@ class ClippedDescent(PrivateSolver):
         )
         scaled = plan_run(problem, settings)
         update = replace(self.update, eta0=settings.eta0, momentum=settings.momentum)
-        return replace(self, settings=settings, update=update, shrinkage=scaled.shrinkage)
+        return replace(
+            self, settings=settings, update=update, shrinkage=scaled.shrinkage, rate_factor=ratio**2
+        )
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the weights, in the unit of the bounded rows.
@@ -148,7 +158,7 @@ class ClippedDescent(PrivateSolver):
             update = replace(self.update, eta0=scaled.update.eta0)
             scaled = replace(scaled, update=update)
         if rows.whitening is not None:
-            eta0 = self._whitened_rate(rows) / unit**2
+            eta0 = self.rate_factor * self._whitened_rate(rows) / unit**2
             scaled = replace(scaled, update=replace(scaled.update, eta0=eta0))
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
         sums = scaled.sgd.sums(

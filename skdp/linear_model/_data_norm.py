@@ -25,8 +25,10 @@ from skdp.utils._values import FrozenValue
 MAX_SIGNAL_COLUMNS = 100
 # Largest clip, relative to the bound on a gradient. With it, nothing is clipped.
 MAX_CLIP_FRACTION = 1.01
-# The same for whitened rows, whose norm has no bound: rows of a rare category are long.
+# The same for whitened rows, whose norm has no bound: rows of a rare category are long. The larger
+# clip needs noise that is smaller by this factor squared: with more noise, rare classes are lost.
 MAX_WHITENED_CLIP_FRACTION = 4.0
+LARGER_CLIP_FACTOR = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,8 @@ class RowsFit:
         )
         max_clip_fraction = MAX_CLIP_FRACTION
         if self.whitening is not None:
-            max_clip_fraction = MAX_WHITENED_CLIP_FRACTION
+            larger = min(clip_fraction / LARGER_CLIP_FACTOR, MAX_WHITENED_CLIP_FRACTION)
+            max_clip_fraction = max(max_clip_fraction, larger)
         residual_norm = loss_spec.residual_norm * min(clip_fraction, max_clip_fraction)
         clipped_spec = replace(problem.loss_spec, residual_norm=residual_norm)
         is_shrunk_otherwise = self.baseline is None or self.shrinkage_mechanism is not None

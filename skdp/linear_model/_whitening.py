@@ -42,6 +42,11 @@ TARGET_NOISE = 0.01
 FRACTIONS = (0.002, 0.2)
 # Rows are not whitened if the noise is larger than this fraction.
 MAX_NOISE = 1.0
+# The same for classes, one of which may be rare. With more noise, the penalty for a rare class (see
+# `ClippedDescent.for_frequency`) keeps more of the weights if steps are those of centered rows:
+# with one positive row in 1,000 (40,000 rows, 10 columns, epsilon = 1), the AUC of logistic
+# regression is .79, and .73 with whitened rows.
+MAX_NOISE_OF_CLASSES = 1.001 * TARGET_NOISE
 # Mean squared norm of centered rows in units of the released spread; see `RowCenter`.
 TYPICAL_SQUARED_NORM = 1.0 / UNIT_PER_SPREAD**2
 # With less noise than this fraction, only rows that are farther from the center are scaled down, so
@@ -264,7 +269,10 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     low, high = FRACTIONS
     fraction = min(max((noise / TARGET_NOISE) ** 2, low), high)
     noise /= math.sqrt(fraction)
-    if noise > MAX_NOISE:
+    max_noise = MAX_NOISE
+    if loss_spec.score_exponent is not None:
+        max_noise = min(MAX_NOISE, MAX_NOISE_OF_CLASSES)
+    if noise > max_noise:
         return None
     # The noise relative to the second moment is proportional to the square of the distance.
     distance_factor = max(1.0, math.sqrt(LOW_NOISE / noise))

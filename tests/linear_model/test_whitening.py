@@ -47,6 +47,7 @@ def whiten_small_tables(request, monkeypatch):
     """Whiten with more noise than fits do, so that tables may be small; one test has the limit."""
     if "limit" not in request.fixturenames:
         monkeypatch.setattr(_whitening, "MAX_NOISE", 4.0)
+        monkeypatch.setattr(_whitening, "MAX_NOISE_OF_CLASSES", 4.0)
         monkeypatch.setattr(_whitening, "MIN_ROWS_PER_COLUMN", 20)
 
 
@@ -213,6 +214,12 @@ def test_limits_of_the_noise_and_of_the_rows(limit):
         distances.append(whitening.distance_factor)
     assert n_steps[0] > n_steps[1] == n_steps[2]
     assert distances[0] == 1.0 < distances[1] < distances[2]
+    for name in CLASSIFIERS:
+        is_whitened = [
+            whitening_of(name, n=10**5, d=20, epsilon=epsilon) is not None
+            for epsilon in (0.1, 1.0, 10.0)
+        ]
+        assert is_whitened == [False, False, True]
 
 
 def test_where_rows_hardly_vary_the_model_is_as_good_as_without_whitening(limit, monkeypatch):
