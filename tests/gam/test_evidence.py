@@ -484,7 +484,7 @@ def test_bands_cover_the_values_without_noise(monkeypatch):
     for seed in range(6):
         noisy = values_of(seed)
         with monkeypatch.context() as patch:
-            patch.setattr(GaussianNoise, "add", lambda self, values, _: add(self, values, 0))
+            patch.setattr(GaussianNoise, "add", lambda self, values, *_: add(self, values, 0))
             exact = values_of(seed)
         for shape, target in zip(noisy, exact, strict=True):
             cells = slice(0, 3) if shape.kinds == ("label",) else slice(0, -1)

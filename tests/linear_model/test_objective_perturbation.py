@@ -735,7 +735,7 @@ def test_attacks_find_noise_of_an_eighth(mechanism, delta, monkeypatch):
     monkeypatch.setattr(
         GaussianNoise,
         "add",
-        lambda self, v, noise: add(self, v, np.rint(0.125 * noise).astype(int)),
+        lambda self, v, noise, *_: add(self, v, np.rint(0.125 * noise).astype(int)),
     )
     draw = LinearNoise.draw
     monkeypatch.setattr(LinearNoise, "draw", lambda self, stream: 0.125 * draw(self, stream))
