@@ -20,7 +20,7 @@ from scipy.linalg import eigh
 from skdp._data._bounded import BoundedRows, max_bounded_additions
 from skdp._data._parts import max_additions, sum_over
 from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
-from skdp._optim._default_settings import automatic_settings
+from skdp._optim._default_settings import Settings, automatic_settings
 from skdp._optim._whitened_rows import SAFETY, WHITENED_NORM, WhitenedRows
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.linear_model._row_center import MIN_UNIT, UNIT_PER_SPREAD, RowCenter, reserve_for_center
@@ -303,18 +303,7 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
         whitened_condition=steps_factor**2 * loss_spec.whitened_condition,
     )
     problem = rows.sgd_problem(shape, whitened_spec)
-    requested = replace(
-        settings,
-        sampling=None,
-        batch_size=None,
-        max_iter=None,
-        clip=None,
-        alpha=None,
-        eta0=None,
-        momentum=None,
-        intercept_l2_reg=None,
-        alpha_of_columns=min_alpha,
-    )
+    requested = Settings(settings.optimizer, alpha_of_columns=min_alpha)
     settings = automatic_settings(problem, requested)
     if settings.sampling != "full":
         # The fractions of mu squared add up for Gaussian steps, not for sampled ones.
