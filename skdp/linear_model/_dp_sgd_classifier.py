@@ -163,8 +163,9 @@ class DPSGDClassifier(
         Number of epochs.
     alpha_, max_grad_norm_, eta0_, momentum_ : float
         Settings that were used. Those of centered rows refer to rows that are divided by their
-        released size. `alpha_`, `eta0_` and `momentum_` then depend on the released class
-        frequencies, too.
+        released size, and those of whitened rows to the whitened rows, whose steps are scaled by
+        their released second moment. `alpha_`, `eta0_` and `momentum_` then depend on the released
+        class frequencies, too.
     batch_size_ : int
         Batch size that was used.
     sampling_ : str

@@ -134,7 +134,9 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     n_iter_ : int
         Number of epochs.
     alpha_, max_grad_norm_, eta0_, momentum_ : float
-        Settings that were used.
+        Settings that were used. If all are automatic and there are many rows, rows are whitened by
+        their released second moment (``docs/theory/linear_models.md``). The settings then refer to
+        the whitened rows, and steps are scaled by the released second moment.
     batch_size_ : int
         Batch size that was used.
     sampling_ : str

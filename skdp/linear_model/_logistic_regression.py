@@ -107,7 +107,7 @@ class DPLogisticRegression(
         Inverse regularization strength that was used. It depends only on public quantities and, if
         C is "auto" and the mechanism is "gradient", on the released frequencies of two classes:
         weights are penalized more if one class is rare. If "gradient" centers the rows and divides
-        them by their released size, it refers to the resulting rows.
+        them by their released size, or whitens them, it refers to the resulting rows.
     mechanism_ : str
         Mechanism that was used; it depends only on public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None

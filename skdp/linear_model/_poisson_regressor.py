@@ -41,7 +41,9 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     The regularized Poisson deviance, modified to have a bounded derivative, is minimized by noisy
     gradient steps. Alternatively, it is minimized without noise to a certified gradient norm, and
     noise is added to the weights. Rows longer than `data_norm` are scaled down to it in `fit` only,
-    or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    or their gradients are clipped; with many rows and gradients, rows far from the mean row may
+    also get a smaller weight (``docs/theory/linear_models.md``). Targets and predictions are
+    clipped to `target_bounds`.
 
     Parameters
     ----------

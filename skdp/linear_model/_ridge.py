@@ -110,7 +110,9 @@ class DPLinearRegression(LeastSquaresRegressor):
 
     The model is regularized only as much as the noise requires, and not at all as the noise
     vanishes. Rows longer than `data_norm` get the weight ``(data_norm / norm)**2`` in `fit`, or
-    their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    their gradients are clipped; with many rows and gradients, rows far from the mean row may also
+    get a smaller weight (``docs/theory/linear_models.md``). Targets and predictions are clipped to
+    `target_bounds`.
 
     Parameters
     ----------
@@ -280,7 +282,9 @@ class DPRidge(LeastSquaresRegressor):
 
     The regularization strength is the larger of `alpha` and the strength that the noise of the
     `mechanism` requires. Rows longer than `data_norm` get the weight ``(data_norm / norm)**2`` in
-    `fit`, or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    `fit`, or their gradients are clipped; with many rows and gradients, rows far from the mean row
+    may also get a smaller weight (``docs/theory/linear_models.md``). Targets and predictions are
+    clipped to `target_bounds`.
 
     Parameters
     ----------
