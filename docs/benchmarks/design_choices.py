@@ -3,6 +3,7 @@
 Usage: SKDP_DATA=folder python docs/benchmarks/design_choices.py columns [fits]
        SKDP_TABLES=folder python docs/benchmarks/design_choices.py features [fits]
        python docs/benchmarks/design_choices.py whitening [fits]
+       python docs/benchmarks/design_choices.py classes [fits]
 
 "columns": the AUC of `DPSGDClassifier` whose columns are never scaled, are scaled if a class is
 rare, or are always scaled, on one half of the training rows for fits to the other half (numbers in
@@ -11,8 +12,10 @@ the constant or leave it out, on three in ten training rows of the nine tables o
 ``many_tables.py``. "whitening": the R² of regressors as they are and without whitening, on 10,000
 simulated rows that hardly vary (the norm of their mean is .85, their mean squared distance from it
 .0054), of which one column varies 33 times as much as the others and says nothing, or with heavy
-tails (Student's t with 2.5 degrees of freedom, bent targets). delta is 1e-5, 1 / n² of each table,
-or 1e-6; noise is drawn afresh in each fit.
+tails (Student's t with 2.5 degrees of freedom, bent targets). "classes": the AUC of logistic
+regression on centered rows, and on whitened rows whatever the noise is, for 40,000 simulated rows
+with 10 columns, of which one in ten, in 100 or in 1,000 is positive. delta is 1e-5, 1 / n² of each
+table, or 1e-6; noise is drawn afresh in each fit.
 """
 
 import os
@@ -21,9 +24,10 @@ import warnings
 from statistics import fmean, stdev
 
 import numpy as np
+from scipy.special import expit
 from sklearn.metrics import r2_score, roc_auc_score
 
-from skdp import DPLinearRegression, DPPoissonRegressor, DPSGDClassifier
+from skdp import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor, DPSGDClassifier
 from skdp.gam._plan import AdditiveFit
 from skdp.linear_model import _row_center, _whitening
 
@@ -121,6 +125,36 @@ def whitened_rows(n_fits):
                 print(line, flush=True)
 
 
+def rare_rows(rng, n_rows, n_columns, rate):
+    """Return rows within the unit ball, and labels of a logistic model with a rate of positives."""
+    values = np.clip(rng.normal(size=(n_rows, n_columns)), -4.0, 4.0)
+    scores = values @ np.random.default_rng(1).normal(size=n_columns) * (2.4 / n_columns**0.5)
+    low, high = -30.0, 30.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        is_rare = expit(scores + middle).mean() < rate
+        low, high = (middle, high) if is_rare else (low, middle)
+    y = (rng.random(n_rows) < expit(scores + low)).astype(int)
+    return values / np.linalg.norm(values, axis=1).max(), y
+
+
+def whitened_classes(n_fits):
+    limits = {"centered": 0.0, "whitened": _whitening.MAX_NOISE}
+    print(f"{'positive':>10}{'epsilon':>8}" + "".join(f"{name:>18}" for name in limits))
+    for rate in (0.1, 0.01, 0.001):
+        for epsilon in (1.0, 10.0):
+            line = f"{rate:10g}{epsilon:8g}"
+            for _whitening.MAX_NOISE_OF_CLASSES in limits.values():
+                scores = []
+                for fit in range(n_fits):
+                    X, y = rare_rows(np.random.default_rng(fit), 60_000, 10, rate)
+                    model = DPLogisticRegression(epsilon, mechanism="gradient")
+                    model.fit(X[:40_000], y[:40_000])
+                    scores.append(roc_auc_score(y[40_000:], model.decision_function(X[40_000:])))
+                line += f"{fmean(scores):10.3f} ± {stdev(scores) / n_fits**0.5:.3f}"
+            print(line, flush=True)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 8
@@ -128,5 +162,6 @@ if __name__ == "__main__":
         "columns": scaled_columns,
         "features": centered_features,
         "whitening": whitened_rows,
+        "classes": whitened_classes,
     }
     choices_by_name[sys.argv[1]](repetitions)

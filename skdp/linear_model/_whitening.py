@@ -42,10 +42,10 @@ TARGET_NOISE = 0.01
 FRACTIONS = (0.002, 0.2)
 # Rows are not whitened if the noise is larger than this fraction.
 MAX_NOISE = 1.0
-# The same for classes, one of which may be rare. With more noise, the penalty for a rare class (see
-# `ClippedDescent.for_frequency`) keeps more of the weights if steps are those of centered rows:
-# with one positive row in 1,000 (40,000 rows, 10 columns, epsilon = 1), the AUC of logistic
-# regression is .79, and .73 with whitened rows.
+# The same for classes, one of which may be rare. With more noise, fits to a very rare class vary
+# more than with centered rows: with one positive row in 1,000 (40,000 rows, 10 columns, epsilon =
+# 1), the AUC of eight fits of logistic regression is .82 ± .02, and .81 ± .03 with whitened rows
+# (docs/benchmarks/design_choices.py classes). Frequent classes would gain from a larger limit.
 MAX_NOISE_OF_CLASSES = 1.001 * TARGET_NOISE
 # Mean squared norm of centered rows in units of the released spread; see `RowCenter`.
 TYPICAL_SQUARED_NORM = 1.0 / UNIT_PER_SPREAD**2
