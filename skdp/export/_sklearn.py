@@ -1,4 +1,4 @@
-"""Conversion of each fitted private estimator into a scikit-learn estimator."""
+"""Conversion of fitted private estimators to scikit-learn's, which can be exported to ONNX."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Bins of columns: declared, or found privately."""
+"""Bins of columns and their edges: declared, or found privately."""
 
 from dataclasses import dataclass, replace
 from functools import partial
