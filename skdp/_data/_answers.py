@@ -41,6 +41,7 @@ def partitionwise(method):
 
     @wraps(method)
     def compute_output(self, X):
+        """Return the method's output for X, in the form that `partitionwise` describes."""
         chunked = as_chunked(X)
         if chunked is None:
             return method(self, X)

@@ -402,6 +402,10 @@ def _chunk_parts(chunk):
 
 
 def _as_array(chunk):
+    """Return a chunk, a frame or array in memory, as an array; a list becomes an array of floats.
+
+    The caller checks the number of dimensions and the type.
+    """
     if is_frame(chunk):
         columns = []
         for column in frame_columns(chunk)[0]:

@@ -738,6 +738,10 @@ def _codes(columns, categories, others):
 
 
 def _add_labels(counts, columns, row_weights, categories, others):
+    """Add the weights of a block's rows to the totals of their categories, in place.
+
+    `counts` has the totals of all columns, one column after another. See `label_counts`.
+    """
     totals = split_by_column(counts, categories)
     for total, values, labels, other in zip(totals, columns, categories, others, strict=True):
         inverse = slice(None)
@@ -1073,6 +1077,7 @@ def _read_chunked_columns(estimator, X, reset, allow_nan):
 
 
 def _read_columns(estimator, X, reset, allow_nan):
+    """Return the `ColumnTable` of a table, for `read_columns`, which then checks its time zones."""
     if isinstance(X, ChunkedArray):
         return _read_chunked_columns(estimator, X, reset, allow_nan)
     if is_frame(X):

@@ -307,6 +307,7 @@ class _GradientDescent(OptimizerState):
     _velocity = 0.0
 
     def _take_step(self, gradient, rate):
+        """Move along the velocity: the gradient plus `momentum` times the last velocity."""
         self._velocity = _finite(self._update.momentum * self._velocity + gradient)
         self.iterate = self._update.project(self.lookahead - rate * self._velocity)
         self.lookahead = self.iterate
@@ -314,6 +315,7 @@ class _GradientDescent(OptimizerState):
 
 class _NesterovDescent(OptimizerState):
     def _take_step(self, gradient, rate):
+        """Move from `lookahead` along the gradient; the next `lookahead` extrapolates the move."""
         previous = self.iterate
         self.iterate = self._update.project(self.lookahead - rate * gradient)
         extrapolated = self.iterate + self._update.momentum * (self.iterate - previous)
@@ -327,6 +329,10 @@ class _Adam(OptimizerState):
         self._square = 0.0
 
     def _take_step(self, gradient, rate):
+        """Move by Adam's ratio of moving averages, which are corrected for their start at zero.
+
+        See Kingma and Ba (2015); the first average decays by `momentum`.
+        """
         momentum = self._update.momentum
         t = self.n_steps_taken
         self._mean += (1.0 - momentum) * (gradient - self._mean)

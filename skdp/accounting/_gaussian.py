@@ -147,6 +147,7 @@ def _decreasing_root(function, target, low, high):
     """Return x in [low, high] with function(x) close to the target, found on a log scale."""
 
     def gap(x):
+        """Return ln(function(x) / target), whose root `brentq` finds."""
         value = function(x)
         # ln of a value that underflowed is below that of every positive float, about -745.
         if value > 0.0:
