@@ -121,6 +121,7 @@ class NoisyLloyd(FrozenValue):
 
     @cached_property
     def mechanism(self):
+        """The mechanism of all stages; its `parts` are those of the moments, counts and steps."""
         moments_guarantee, rest = split_guarantee(self.guarantee, MOMENTS_FRACTION)
         counts_guarantee, steps_guarantee = split_guarantee(rest, COUNTS_FRACTION)
         shape = TableShape(n_rows=self.n_rows, n_columns=len(self.low))
@@ -144,6 +145,7 @@ class NoisyLloyd(FrozenValue):
         error_per_noise = math.sqrt(len(self.low)) * self.n_clusters / self.n_rows
 
         def single_step(n_steps):
+            """Return the mechanism of one of `n_steps` steps with equal parts of the budget."""
             budget_fraction = (1.0 - SLACK) / n_steps
             if guarantee.delta == 0.0:
                 return GammaNormMechanism(budget_fraction * total.epsilon, total.sensitivity)

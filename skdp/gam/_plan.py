@@ -457,6 +457,10 @@ class AdditiveFit(ColumnsFit):
         )
 
     def _steps_noise(self, size, n_steps, budget_fraction=None):
+        """Return the noise of `n_steps` steps on `size` weights.
+
+        The default budget fraction is that of the last steps.
+        """
         return self.budget.noise(
             budget_fraction or self.budget_fractions["steps"],
             size,
@@ -939,6 +943,10 @@ class AdditiveFit(ColumnsFit):
             )
 
         def penalty(weights):
+            """Return the penalty that early iterates of a classifier imply.
+
+            With `uses_moments`, it is at least that of the method of moments.
+            """
             strength = self._evidence_penalty(design, weights, problem, noise.scale)
             if not self.uses_moments:
                 return strength

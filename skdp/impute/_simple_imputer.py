@@ -335,6 +335,7 @@ class DPSimpleImputer(PlannedTransformer):
         return self._fills_numbers(form) is True
 
     def _planned_kinds(self, form, n_columns):
+        """Return the kinds of the output's columns, or None if all are numeric or unknown."""
         # A data frame infers its dtypes from its cells, so they are unknown before the fit.
         if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
             return None

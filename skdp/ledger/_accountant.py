@@ -331,6 +331,7 @@ class PrivacyAccountant(LedgerView):
         run = None
 
         def decide(state):
+            """Return the record of the reuse or of the charge; set `run` or `charge`, too."""
             nonlocal charge, run
             run = state.plan_runs(step["name"], step["steps"]).first_without(step["step"])
             if run is not None:
@@ -713,6 +714,7 @@ class PrivacyAccountant(LedgerView):
         before = shared.state
 
         def decide_on(records):
+            """Return the result of `decide` for the state after new records, or raise an error."""
             state = before.with_records(records)
             shared.check_identity(state.identity)
             if state.config is None and not opening:

@@ -196,6 +196,7 @@ def _fingerprints(execute, position):
 
 
 def _check_server(execute, address):
+    """Raise `LedgerError` unless there is a ledger of this version, and the server has fsync on."""
     if not _has_tables(execute):
         raise LedgerError(f"there is no ledger of skdp in the database {address}")
     version = execute("SELECT max(version) FROM schema_version").fetchone()[0]

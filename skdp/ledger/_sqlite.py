@@ -244,6 +244,7 @@ class SQLiteLedger(_sql.TableLedger):
         return f"{status.st_ino} {status.st_size} {status.st_ctime_ns} {status.st_mtime_ns}"
 
     def _check_schema(self, execute):
+        """Create the tables in an empty file, or raise `LedgerError` for an unusable one."""
         application = execute("PRAGMA application_id").fetchone()[0]
         # Beginning the transaction has rolled back the journal of a killed writer.
         if application == 0 and self._file_status().st_size == 0:

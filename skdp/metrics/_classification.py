@@ -52,6 +52,7 @@ def _release_cells(
     scores = read_scores(y_score, "y_score", len(codes))
 
     def make_statistics(n_units, guarantee):
+        """Return the statistics whose counts are released, as `release_metric` requires."""
         return BinaryCounts.on_grid(n_units, guarantee, classes, score_bounds, n_bins=n_bins)
 
     return release_metric(
@@ -803,6 +804,7 @@ def dp_log_loss(
     probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(labels))
 
     def make_statistics(n_units, guarantee):
+        """Return the statistics whose sums are released, as `release_metric` requires."""
         return LossSums(
             n_units=n_units,
             guarantee=guarantee,
@@ -897,6 +899,7 @@ def dp_brier_score(
         bound = 1.0
 
     def make_statistics(n_units, guarantee):
+        """Return the statistics whose sums are released, as `release_metric` requires."""
         return LossSums(
             n_units=n_units,
             guarantee=guarantee,

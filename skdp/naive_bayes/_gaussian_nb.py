@@ -334,6 +334,10 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
 
 def _log_likelihoods(block, constants, means, variances, bounds):
+    """Return a block's log likelihoods plus the classes' constants, of shape (n_rows, n_classes).
+
+    Values are clipped to the bounds, as in the fit.
+    """
     # `row_sums` needs C order. Converting once avoids a copy for each class.
     clipped = np.clip(block, *bounds, order="C")
     scores = []
@@ -344,6 +348,7 @@ def _log_likelihoods(block, constants, means, variances, bounds):
 
 
 def _checked_priors(priors, n_classes):
+    """Return declared class probabilities as an array, or raise `ValueError`."""
     prior = as_doubles(priors)
     if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
         return prior

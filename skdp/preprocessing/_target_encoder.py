@@ -446,6 +446,11 @@ class OutcomeSums(FrozenValue):
 
 
 def _add_weights(sums, columns, target, row_weights, categories, outcomes, n_rows):
+    """Add the outcomes' weights of a block's rows to the sums of their categories, in place.
+
+    `sums` has one row per category, one column of the table after another, and one column per
+    outcome. Rows with a category that is not known are left out.
+    """
     codes = [*map(category_codes, columns, categories)]
     # The sums of each column are views, which are updated in place.
     totals = split_by_column(sums, categories)

@@ -273,6 +273,7 @@ def _named_in(bounds, names, n_features):
 
 
 def _bound_entries(bounds, names, n_features):
+    """Return the declared bounds of each column, or None where they are not declared."""
     if is_auto(bounds):
         return [None] * n_features
     if isinstance(bounds, Mapping):
@@ -376,6 +377,7 @@ def _days(values):
 
 
 def _as_date(value):
+    """Return a bound or a cell as a date in microseconds; a duration is added to 1970-01-01."""
     if is_missing(value):
         return np.datetime64("NaT")
     if isinstance(value, np.timedelta64 | datetime.timedelta):

@@ -375,7 +375,10 @@ class ColumnsFit(FrozenValue):
             self.budget_fractions["bounds"], l1=l1_sensitivity, l2=math.sqrt(l1_sensitivity) * SLACK
         )
         return BoundsSearch(
-            guarantee=self.guarantee, whole=mechanism, n_rows=self.n_rows, n_columns=n_columns
+            guarantee=self.guarantee,
+            one_step_mechanism=mechanism,
+            n_rows=self.n_rows,
+            n_columns=n_columns,
         )
 
     @cached_property

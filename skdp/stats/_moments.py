@@ -234,6 +234,7 @@ def unit_of_sums(low, high, relation):
 
 
 def _add_exactly(sums, block, row_weights, bounds, n_rows):
+    """Add the exact sums of a block's values, clipped to the bounds, in place."""
     sums += exact_sum(block, bounds, n_samples=n_rows, row_weights=row_weights)
 
 
@@ -264,6 +265,7 @@ def unit_sums(X, add, sums, low, high, row_weights=None):
 
 
 def _add_unit_rows(sums, block, row_weights, add, low, high):
+    """Scale a block's values from their bounds to [-1, 1], and let `add` add them to `sums`."""
     # Values that overflow are clipped. A NumPy warning would reveal them.
     with np.errstate(all="ignore"):
         u = block - (low + (high - low) / 2)
@@ -296,11 +298,13 @@ def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
 
 
 def _add_present(sums, u, row_weights):
+    """Add the sums of present values, as `_add_moments` does, and their numbers to the last row."""
     sums[-1] += times_row_weights(~np.isnan(u), row_weights).sum(axis=0)
     _add_moments(sums[:-1], np.nan_to_num(u, nan=0.0), row_weights)
 
 
 def _add_moments(sums, u, row_weights):
+    """Add a block's weighted sums of u to row 0, and of u^2 to row 1 if there is one, in place."""
     weighted = u
     if row_weights is not None:
         weighted = times_row_weights(u, row_weights)
