@@ -531,6 +531,7 @@ def check_type_of_labels(labels, name, categories):
 
 
 def _mismatch_message(name, category, kind):
+    """Return an error message for a category that no value of a column's type equals."""
     return (
         f"{name} holds {kind} by its type, which never equal its category {category!r}: declare "
         "categories of the column's own type only, or convert the column to text"
@@ -1032,6 +1033,7 @@ def _check_zone_of_values(values, name, had_zone):
 
 
 def _zone_message(name, kind, had_zone):
+    """Return an error message for dates whose time zone differs from that in the fit."""
     return (
         f"{name} contains {kind}, and the dates of the fit were {ZONES[had_zone]} a time zone: "
         "convert the samples, by tz_localize or tz_convert(None) in pandas, "

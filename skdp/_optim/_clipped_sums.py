@@ -160,6 +160,7 @@ class ClippedSums(Rows):
         self.row_args = (y, self._caps, row_weights)
 
     def _open(self):
+        """Set the functions that read rows and multiply them, which are not sent to workers."""
         self.read = open_rows(self.X).read
         n_columns = self.shape[1]
         self.row_scores = row_scores_function(n_columns, self.loss.weights_shape)
@@ -373,6 +374,7 @@ def _centered_norms(tile):
 
 
 def _row_l1_norms(block):
+    """Return the L1 norm of each row of a dense or sparse block."""
     if issparse(block):
         return np.ravel(abs(block).sum(axis=1))
     return row_sums(np.abs(block))

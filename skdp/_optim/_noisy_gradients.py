@@ -190,6 +190,11 @@ def run_sgd(
     decreases = 0.0
 
     def next_sum(rows):
+        """Return the sum over a batch that the next step needs.
+
+        It is the sum of clipped gradients, or, in the steps after the last update, the sums that
+        estimate the decrease of the loss.
+        """
         if state.n_steps_taken < update.n_steps:
             return sums.sums(state.lookahead, rows)
         weights = state.average

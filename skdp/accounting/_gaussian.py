@@ -229,6 +229,8 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _noise_multiplier(epsilon, delta):
+    """Return `gaussian_noise_multiplier` without checks; both bounds hold for the result."""
+
     def is_safe(value):
         mu = 1.0 / value
         return delta_of_mu(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon

@@ -151,12 +151,14 @@ def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Even
     """
 
     def grouped(k):
+        """Return the claim for a group of k: k epsilon, and the group's delta."""
         group_epsilon = sum_up([(k, epsilon)])
         if delta == 0.0:
             return ev.PureDP(group_epsilon)
         return ev.ApproximateDP(group_epsilon, group_delta(epsilon, delta, k))
 
     def delta_at(at):
+        """Return the profile of k-ary randomized response that fails with probability delta."""
         if at >= epsilon:
             return delta
         tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
@@ -347,6 +349,7 @@ def _exponential(e: ev.ExponentialMechanism, relation):
         return ev.ExponentialMechanism(sum_up([(k, e.epsilon)]))
 
     def delta_at(at):
+        """Return the profile below `epsilon`, before it is rounded."""
         # The largest privacy profile of the two-point pairs of Dong, Durfee and Rogers (2020).
         gap = math.expm1(0.5 * (at - e.epsilon))
         return gap * (gap / -math.expm1(-e.epsilon))
@@ -390,6 +393,7 @@ def _zcdp(e: ev.ZCDP, relation):
         return claimed(0.0)
 
     def grouped(k):
+        """Return the event with k^2 rho (Bun and Steinke 2016); None is known with a delta."""
         if e.delta > 0.0:
             return None
         return ev.ZCDP(k * k * e.rho)

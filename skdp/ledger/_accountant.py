@@ -236,6 +236,7 @@ class PrivacyAccountant(LedgerView):
         is_new = False
 
         def decide(state):
+            """Return the record that opens a new data set, or None if it is open already."""
             nonlocal is_new
             is_new = state.config is None
             if is_new:
@@ -300,6 +301,7 @@ class PrivacyAccountant(LedgerView):
         charge = request
 
         def decide(state):
+            """Return the record of the charge, or raise an error if the budget does not suffice."""
             nonlocal charge
             charge = state.price_charge(request, epsilon, delta)
             return "charge", _charge_body(charge)

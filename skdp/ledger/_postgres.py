@@ -185,6 +185,7 @@ class PostgreSQLLedger(_sql.TableLedger):
 
 
 def _has_tables(execute):
+    """Return True if the database contains the tables of a ledger."""
     # The session caches lookups of names; the catalog shows what other sessions have committed.
     table = "SELECT 1 FROM pg_tables WHERE schemaname = 'skdp' AND tablename = 'schema_version'"
     return execute(table).fetchone() is not None

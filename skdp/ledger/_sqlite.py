@@ -171,6 +171,7 @@ class SQLiteLedger(_sql.TableLedger):
         lock.write_text(_seal(stamp, self._checked))
 
     def _check_lock(self, lock):
+        """Raise `LedgerError` if the lock file is no longer at its path."""
         if not lock.is_at_its_path():
             raise LedgerError(
                 f"the lock {lock.name} was removed while it was held, so another process may have "

@@ -129,6 +129,7 @@ class _Selection(_grid.PureMechanism):
 
     @property
     def _factor(self):
+        """Scale of the noise, relative to sensitivity / epsilon."""
         if self.monotonic:
             return 1
         return 2

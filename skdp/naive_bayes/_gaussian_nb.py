@@ -108,12 +108,19 @@ def class_moments_sensitivity(n_changed, n_columns):
 
     `n_changed` is 1 if a row is added or removed, and 2 if a row is replaced.
     """
-    # The maximum over two cases: the new row belongs to another class, or to the same class.
+    # A row adds 1 to a count, and (u, u^2 - 1/2) in each column, with |u| <= 1: at most 1.5 in L1
+    # norm and 1.25 in squared L2 norm. If a row is replaced by one of another class, the sums of
+    # both classes change. If its class is the same, the count is unchanged, and (u, u^2) changes by
+    # at most 4 in squared L2 norm (u from -1 to 1), and by less than 2 * 1.5 in L1 norm.
     squares = max(n_changed * (1.25 * n_columns + 1.0), (n_changed - 1) * 4.0 * n_columns)
     return n_changed * (1.5 * n_columns + 1.0), math.sqrt(squares)
 
 
 def _add_class_moments(sums, u, row_args):
+    """Add a block's sums of u, of u^2 - 1/2 and of 1 to the rows of their classes, in place.
+
+    u are the row's values, scaled to [-1, 1].
+    """
     codes, row_weights = row_args
     if row_weights is None:
         row_weights = 1.0

@@ -387,6 +387,7 @@ def _infrequent(categories, counts, min_count, other):
 
 
 def _with_other(labels, other):
+    """Return labels, followed by `other` unless it is None or among them."""
     if other is None or position_of(other, labels) >= 0:
         return labels
     return labels_array([*labels.tolist(), other])

@@ -201,6 +201,7 @@ class DPTargetEncoder(PlannedTransformer):
         return self
 
     def _read_target(self, y, n_rows):
+        """Return the classes and codes of a target, or None and the numbers of a continuous one."""
         if self.target_bounds is None:
             return check_classes(self.classes, read_target(self, y, n_rows))
         return None, read_numeric_target(self, y, n_rows)

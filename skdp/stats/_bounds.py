@@ -168,6 +168,7 @@ class _SpacedHistogram(FrozenValue):
         return is_occupied
 
     def _n_bins(self, bits):
+        """Return the number of bins of a column with 2**bits bins per octave."""
         magnitudes = 2 * _OCTAVES << bits
         if self.signed:
             return 2 * magnitudes + 1

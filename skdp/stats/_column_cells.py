@@ -749,6 +749,7 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
 
 
 def _add_counts(counts, cells, row_weights, codes, ends, n_classes):
+    """Add a block's counts of the cells of each term, for one class after another, in place."""
     for term_cells, total in zip(cells, np.split(counts, ends[:-1]), strict=True):
         if codes is not None:
             term_cells = term_cells + len(total) // n_classes * codes.astype(np.intp)

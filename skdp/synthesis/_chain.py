@@ -204,6 +204,7 @@ def fit_chain(shares, tables, order, n_rows, rng, excluded=()):
 
 
 def _zero_factor(parents, sizes, n_groups):
+    """Return the factor of parents without any effect, from which the fit starts."""
     parent_sizes = tuple(sizes[j] for j in parents)
     return Factor(
         parents=parents, sizes=parent_sizes, theta=np.zeros((math.prod(parent_sizes), n_groups))
