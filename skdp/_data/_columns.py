@@ -1042,7 +1042,10 @@ def _zone_message(name, kind, had_zone):
 
 
 def _read_chunked_columns(estimator, X, reset, allow_nan):
-    """Return the `ColumnTable` of a partitioned table."""
+    """Return the `ColumnTable` of a partitioned table, for `read_columns`.
+
+    Numbers are checked in one pass; objects are checked later, by `ColumnTable.check`.
+    """
     if X.dtype.kind != "O":
         chunked, large = read_chunks(estimator, X, reset=reset, allow_nan=allow_nan)
         meta = meta_of(X)

@@ -548,7 +548,7 @@ def dask_parts(array, meta=None):
 
 
 def table_parts(table, meta):
-    """Return the `Parts` of a `DaskTable`."""
+    """Return the `Parts` of a `DaskTable`: one source per chunk, and the workers for sums."""
     array = table.array
     sources = []
     for number, n_rows in enumerate(array.chunks[0]):

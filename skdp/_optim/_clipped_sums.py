@@ -404,7 +404,7 @@ class _Tile:
             self.row_weights = _whitened_row_weights(self)
 
     def scores(self, weights):
-        """Return the rows' scores."""
+        """Return the rows' scores; the last weight is that of the constant feature, if any."""
         table = self.table
         if table.whitening is not None:
             return self.scores_of_rows(table.whitening.weights_of_rows(weights, table.constant))

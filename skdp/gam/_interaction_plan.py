@@ -447,7 +447,22 @@ class InteractionFit(AdditiveFit):
         return np.array(utilities), self.task.clip * sensitivity
 
     def _select(self, number, count, utilities, sensitivity, source):
-        """Return the indices of `count` candidates, chosen one after another."""
+        """Return the indices of `count` candidates of the largest noisy scores, in a round.
+
+        With Gaussian noise, all scores are released at once. The exponential mechanism chooses one
+        candidate after another.
+
+        Parameters
+        ----------
+        number : int
+            Index of the round.
+        count : int
+        utilities : ndarray
+            Exact scores of the candidates.
+        sensitivity : float
+            Sensitivity of a score.
+        source : RandomSource
+        """
         if self.is_gaussian:
             l2_sensitivity = sensitivity * math.nextafter(math.sqrt(len(utilities)), math.inf)
             fraction = self.budget_fractions[f"{ROUNDS[number]}_choice"]

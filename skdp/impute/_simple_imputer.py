@@ -449,7 +449,11 @@ def plan_means_of_present(shape, guarantee):
 
 
 def _release_means_of_present(mechanism, X, source, low, high, persons=None):
-    """Return the noisy means of the values that are not missing, within the bounds."""
+    """Release the columns' weights of their bounds, and return the means of present values.
+
+    A value has a weight for each bound, of sum 1: the closer one has the larger weight. The noisy
+    weights give the mean and the number of values.
+    """
     sums = np.zeros((2, X.shape[1]))
     args = (low, high, n_units(X, persons))
     sum_over(Rows(X), _add_weights_of_bounds, sums, *args, row_args=(row_weights_of(persons),))

@@ -135,7 +135,7 @@ class RegressionSums(FrozenValue):
 
     @classmethod
     def from_release(cls, sums, statistics, mechanism, stream, n_draws, target_bounds):
-        """Return released sums with bootstrap draws."""
+        """Return the released sums with bootstrap draws of their noise and of sampling errors."""
         noise = statistics.uncentered_noise(draw_noise(mechanism, statistics.size, n_draws, stream))
         return cls(
             sums=sums,

@@ -84,7 +84,10 @@ def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
 def _release_class_moments(
     mechanism, n_rows, n_classes, prior, rows, source, low, high, persons=None
 ):
-    """Return the `ClassMoments`."""
+    """Release the counts and sums of all classes, and return the `ClassMoments`.
+
+    The first four parameters are those of the plan. `rows` is a `RowsAndTarget` of class codes.
+    """
     d = len(low)
     row_args = (rows.y, row_weights_of(persons))
     sums = np.zeros((n_classes, 2 * d + 1))

@@ -285,6 +285,17 @@ class HistogramNBFit(ColumnsFit):
         """Return the scaled evidence of the second of two classes, and the shift of its score.
 
         The columns are not independent, so the sum of their evidence is too large; see `calibrate`.
+
+        Parameters
+        ----------
+        terms, values, corrections
+            Results of `_log_ratios`.
+        prior : float
+            Released fraction of the second class.
+        rows : Rows
+            Cells of the terms.
+        row_args : tuple of (codes, row_weights)
+        source : RandomSource
         """
         values = [column_values[:, 1] - column_values[:, 0] for column_values in values]
         # The correction changes the evidence in the direction of the row's class.

@@ -57,7 +57,16 @@ class BinsAndCounts(FrozenValue):
     counts: object
 
     def run(self, table, source, persons=None):
-        """Return the `ReleasedBins`."""
+        """Release the edges and the counts, and return the `ReleasedBins`.
+
+        Parameters
+        ----------
+        table : ColumnTable
+        source : RandomSource
+            Source of the noise, which the charge returned.
+        persons : Persons, default=None
+            Persons of the rows.
+        """
         bins = self.edges.run(table, source, persons=persons)
         counts = None
         if self.counts is not None:

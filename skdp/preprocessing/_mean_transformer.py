@@ -103,7 +103,8 @@ def noise_of_means(guarantee, size, noise):
 def scaled_means(mechanism, X, source, low, high, n_rows=None, persons=None):
     """Return the noisy means, before clipping, of the features scaled to [-1, 1].
 
-    If the number of rows, or of persons, is None, it is released with noise.
+    If the number of rows, or of persons, is None, it is released with noise, together with the
+    sums. The noise comes from `mechanism` and `source`.
     """
     row_weights = row_weights_of(persons)
     if n_rows is not None:

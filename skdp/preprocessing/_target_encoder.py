@@ -412,7 +412,21 @@ class OutcomeSums(FrozenValue):
     smooth: float
 
     def run(self, table, source, persons=None):
-        """Return the `ReleasedEncodings`."""
+        """Release the categories and the sums of their outcomes, and return the encodings.
+
+        Parameters
+        ----------
+        table : RowsAndTarget
+            A `ColumnTable`, and the codes or numbers of the target.
+        source : RandomSource
+            Source of the noise, which the charge returned.
+        persons : Persons, default=None
+            Persons of the rows.
+
+        Returns
+        -------
+        ReleasedEncodings
+        """
         outcomes = self.outcomes
         categories, _ = self.discovery.run(table.X, source, persons)
         sums = self.noisy_sums(table, categories, source, persons)

@@ -439,7 +439,7 @@ class NormSearch(_SpacedHistogram):
         return self.read(self._release(X, source, _add_norms, center, persons=persons)[0])
 
     def read(self, noisy):
-        """Return the bound from noisy counts."""
+        """Return the bound from the noisy counts of norms; 1 if no bin is occupied."""
         counts = np.where(self.occupied(noisy), noisy, 0)
         # A row of zeros satisfies every bound.
         counts[0] = 0

@@ -71,7 +71,17 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
 def _release_moments(
     mechanism, noise_std, n_rows, n_moments, counted, X, source, low, high, persons=None
 ):
-    """Return the noisy means, and the noisy variances or None, in the units of the columns."""
+    """Release the sums of all columns, and return their moments.
+
+    The first five parameters are those of the plan, `noise_std` the deviation of its `mechanism`.
+
+    Returns
+    -------
+    means : ndarray of shape (n_columns,)
+        Noisy means in the units of the columns.
+    variances : ndarray of shape (n_columns,) or None
+        Noisy variances, if `n_moments` is 2.
+    """
     row_weights = None
     if persons is not None:
         row_weights = persons.row_weights

@@ -217,4 +217,5 @@ def _release_covariance(moment, X, source, low, high, persons=None):
 
 
 def _read_scaled(low, high, unit, X, rows):
+    """Return a slice of rows, clipped to the bounds and divided so that norms are at most 1."""
     return (np.clip(read_block(X, rows), low, high) - (low + (high - low) / 2)) / unit

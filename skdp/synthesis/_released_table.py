@@ -156,7 +156,7 @@ def _name_of(index, names):
 
 
 def public_table(table, columns, names):
-    """Return a `NoisyTable` as users see it."""
+    """Return a `NoisyTable` as users see it, with the names of columns and of their groups."""
     table_columns = [columns[i] for i in table.columns]
     return ReleasedTable(
         columns=tuple(_name_of(column.grid.index, names) for column in table_columns),
