@@ -211,6 +211,10 @@ class DaskWorkers:
             client.run(function)
 
     def total(self, calls, finalize=None):
+        """Return the sum of the calls' values, added on the workers; see `JoblibWorkers.total`.
+
+        Each partition has one call, because `depth` is 0.
+        """
         from dask import delayed
 
         def make_delayed(*at):
@@ -222,6 +226,7 @@ class DaskWorkers:
         return self._table.compute(make_delayed)[0]
 
     def results(self, calls):
+        """Return the list of the calls' values, computed where the chunks are."""
         calls = list(calls)
 
         def make_delayed(*at):

@@ -89,6 +89,7 @@ class ForestFit(TreeFit):
         return MAIN_FRACTION
 
     def _joint_terms(self, state, source):
+        """Return the trees, drawn from the public seed and the released terms."""
         rng = check_random_state(self.seed)
         cuts = None
         if self.budget.is_pure:

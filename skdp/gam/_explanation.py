@@ -95,6 +95,7 @@ class Explanation(NDArrayOperatorsMixin):
         return self._contributions.reshape(len(self), -1)
 
     def _column_names(self):
+        """Return the names of the contributions: of terms, and with several outputs of both."""
         if self._contributions.ndim == 2:
             return list(self.names)
         return [f"{name}: {output}" for name in self.names for output in self.outputs]

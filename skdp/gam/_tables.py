@@ -418,6 +418,10 @@ def table_sums(cells, tables, scores, residuals, step):
 
 
 def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
+    """Add the residuals of a block's rows to the cells of all tables, in units of `step`.
+
+    `totals` has the cells of one table after another, which end at `ends`.
+    """
     all_scores = scores(block) + residuals.baseline
     steps = residuals.in_steps(step, block.loops, all_scores, block.targets, block.row_weights)
     column_cells = block.column_cells()

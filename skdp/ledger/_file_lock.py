@@ -53,6 +53,7 @@ def _release_after_fork():
 
 
 def _reset_in_child():
+    """Forget the locks of the parent process, which a fork copies in their state."""
     global _connections
     _connections = threading.RLock()
     _in_use.clear()

@@ -277,6 +277,7 @@ def truthful(
     numerator, denominator = exponent.as_integer_ratio()
 
     def bounds(index, precision):
+        """Return integer bounds on P(1) for each index, in units of 2**-precision."""
         bits = precision + others.bit_length() + 2
         one = 1 << bits
         low, high = exp_bounds(np.array([numerator], dtype=object), denominator, bits)
