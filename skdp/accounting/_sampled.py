@@ -115,7 +115,8 @@ def sampled_gaussian_renyi(sigma, rate, kind):
     modes_per_order = 1.0
     if kind == "replaced":
         # The shifts 1 and -1 are 2 apart. For q near 1 and a large x, R(x)^a R(-x)^(1-a) has its
-        # mode at 2a - 1.
+        # mode at 2a - 1. The mirrored ratio R(-x) has the mode -1.
+        start = -1.0 - 10.0 * sigma
         scale = 0.5 * sigma
         modes_per_order = 2.0
 
@@ -156,28 +157,33 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         if kind == "replaced":
             exponent = exponent + (1.0 - order) * mirrored_ratio[0]
         peak = float(exponent.max())
-        if peak > 20.0 or kind == "replaced":
+        if peak > 20.0:
             total = float(np.exp(exponent - peak).sum())
             if kind == "without":
                 # The quadrature covers losses above 0. The mass at loss 0 contributes at most 1,
                 # and so does the mirrored part, because its ratios R^(1 - order) are at most 1.
                 total += 2.0 * math.exp(-peak)
             log_moment = peak + math.log(total)
-        elif kind == "poisson":
-            # E[1] = E[R] = 1, so the moment is 1 + E[R^order - 1 - order (R - 1)]. This expectation
-            # is of a nonnegative function (Bernoulli's inequality), so it is accurate even if the
-            # moment is close to 1. The ratio is bounded to keep its exponential finite.
-            base = np.exp(density)
-            gain = np.exp(exponent) - base * (1.0 + order * np.expm1(np.minimum(ratio, 700.0)))
-            log_moment = math.log1p(max(0.0, float(gain[np.isfinite(gain)].sum())))
-        else:
+        elif kind == "without":
             # The parts above loss 0 and, mirrored, below it. The rest of the mass has loss 0. It is
             # 1 minus the masses of the mixture and of N(0, sigma^2) above x = 0.5, where R = 1.
             both = np.exp(exponent) + np.exp(density + (1.0 - order) * ratio)
             zero = (1.0 - rate) * (1.0 - 2.0 * float(ndtr(-0.5 / sigma)))
             log_moment = math.log(float(both.sum()) + zero)
-        # UP covers relative errors. 1e-15 is for the rounding error of the logarithm of a moment
-        # near 1, which was up to 1.2e-15 in 150,000 random settings ("replaced"; less otherwise).
+        else:
+            # E[1] = E[R(x)] = E[R(-x)] = 1, so the moment of R = R(x) is
+            # 1 + E[R^order - 1 - order (R - 1)]. That of the ratio of R and S = R(-x) is
+            # 1 + E[S^(1 - order) R^order - S - order (R - S)]. Both expectations are of nonnegative
+            # functions (Bernoulli's inequality), so they are accurate even if the moment is close
+            # to 1. Ratios are bounded to keep their exponentials finite.
+            first = np.expm1(np.minimum(ratio, 700.0))
+            second = 0.0
+            if kind == "replaced":
+                second = np.expm1(np.minimum(mirrored_ratio[0], 700.0))
+            tangent = 1.0 + second + order * (first - second)
+            gain = np.exp(exponent) - np.exp(density) * tangent
+            log_moment = math.log1p(max(0.0, float(gain[np.isfinite(gain)].sum())))
+        # UP covers relative errors, and 1e-15 the rounding errors of a moment near 1.
         return min(unsampled, (max(0.0, log_moment) * div.UP + 1e-15) / (order - 1.0))
 
     return divergence
