@@ -183,6 +183,7 @@ def _verify(options):
 
 
 def _export(options):
+    """Print the records of a ledger as CSV or JSON lines, or its budgets as an HTML page."""
     if options.format == "html":
         page = PrivacyReport("Privacy ledger", (), tuple(_reports(options)), (), ())
         print(page.to_html(), end="")
@@ -208,6 +209,7 @@ def _export(options):
 
 
 def _price(options):
+    """Print the privacy cost of one fit of a pipeline, or of a fit per fold."""
     module, _, name = options.path.partition(":")
     try:
         estimator = reduce(getattr, name.split("."), import_module(module))
@@ -239,6 +241,7 @@ def _price(options):
 
 
 def _epsilon(options):
+    """Print the epsilon of steps with Poisson-sampled rows and Gaussian noise, as of DP-SGD."""
     step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
     epsilon = get_epsilon(
         step * options.steps, delta=options.delta, relation=options.relation, method=options.method

@@ -307,6 +307,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return NOTHING_RELEASED
 
     def _describe_datasets(self):
+        """Return the name of the data set, or that of each call if the calls used several."""
         if len({call.dataset for call in self.calls}) < 2:
             return self.dataset
         places = []
@@ -318,6 +319,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return _label_calls(places)
 
     def _describe_record(self):
+        """Return the record of the charge in the ledger, or the reason why there is none."""
         if self.calls:
             return self._describe_records()
         if self.record:
@@ -352,6 +354,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return "; ".join(texts)
 
     def _describe_calls(self):
+        """Return the number of calls and the cost of the last one; "" for a single call."""
         if len(self.charges) < 2:
             return ""
         last = self.charges[-1]

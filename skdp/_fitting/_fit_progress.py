@@ -76,7 +76,15 @@ class FitProgress:
             print(f"{name}: {self._amounts(spent_after_stage())}", flush=True)
 
     def steps(self, n_steps, n_epochs, spent_after):
-        """Begin a run, and return a function of the number of steps taken that reports progress."""
+        """Begin a run, and return a function of the number of steps taken that reports progress.
+
+        Parameters
+        ----------
+        n_steps, n_epochs : int
+            Number of steps of the run, and of the epochs into which its progress is divided.
+        spent_after : callable
+            Maps a number of steps of this run to the epsilon that they have spent.
+        """
         price = self._price
         verbose = int(getattr(self._estimator, "verbose", 0))
         n_lines = n_epochs
@@ -89,6 +97,7 @@ class FitProgress:
         n_shown = 0
 
         def after_step(n_taken):
+            """Report the end of an epoch, and of the run, if the step taken last completes one."""
             nonlocal epoch, n_done, n_shown
 
             def spent():

@@ -124,6 +124,7 @@ def _check_once(tool, frame):
 
 
 def _check_validation(variables):
+    """Run the registered checks of a validation, with the local variables of its call."""
     token = _is_checking.set(True)
     try:
         for check in _validation_checks:
@@ -133,6 +134,7 @@ def _check_validation(variables):
 
 
 def _check(tool, frame):
+    """Run the registered checks of the members of a tool, with the arguments of its call."""
     # Chains use another name for the target.
     y = frame.f_locals.get("y", frame.f_locals.get("Y"))
     # Methods of pipelines and unions use different names for the parameters.

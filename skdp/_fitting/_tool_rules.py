@@ -232,6 +232,7 @@ def _repeated_fold(call, stack):
 
 
 def _known_tool(call, stack):
+    """Return a finding if the registry has a problem with this call of a known tool."""
     if call.tool is None:
         return []
     problem, is_refused = call.tool.problem_of(call.variables)

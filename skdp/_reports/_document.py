@@ -262,6 +262,7 @@ class PrivacyReport(FrozenValue):
         )
 
     def _sections(self):
+        """Yield the sections of the document in the order in which they are printed."""
         yield self.summary.section()
         if self.uncovered:
             yield Section("Not covered by any guarantee", notes=self.uncovered)

@@ -212,6 +212,10 @@ def encoded_labels_problem(owner):
 
 
 def stacking_problem(variables):
+    """Return the problem of a stack with raw members, a raw final estimator or other folds, or "".
+
+    With a string as `cv` ("prefit"), the stack has no folds.
+    """
     owner = variables.get("self")
     problems = [raw_members_problem(variables)]
     final = getattr(owner, "final_estimator", None)
@@ -234,6 +238,10 @@ def chain_refusal(variables):
 
 
 def _chain_problem(variables):
+    """Return the problem of the folds by which a chain predicts its earlier targets, or "".
+
+    With `cv=None`, the chain trains on the true targets and has no folds.
+    """
     owner = variables.get("self")
     cv = getattr(owner, "cv", None)
     # A chain that is given a word is refused.
@@ -498,6 +506,7 @@ def causalml_problem(variables):
 
 
 def stacked_folds_problem(variables):
+    """Return the problem of a stack of another library whose folds depend on the labels, or ""."""
     owner = variables.get("self")
     problems = [encoded_parts_problem(variables)]
     cv = getattr(owner, "cv", None)

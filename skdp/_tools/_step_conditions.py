@@ -44,6 +44,10 @@ def selects_by_model_alone(selection):
 
 
 def scores_privately(search):
+    """Return True if a search releases its scores privately and splits rows by their numbers alone.
+
+    A function as `refit` or `importance_getter` could read the table, so it must not refer to one.
+    """
     functions = [getattr(search, name, None) for name in ("refit", "importance_getter")]
     if not has_private_scores(search.scoring) or any(map(refers_to_table, functions)):
         return False
@@ -150,6 +154,11 @@ def _converts(labels, dtype):
 
 
 def indicator_width(encoder, d):
+    """Return the number of indicators of declared categories; None if it cannot be derived.
+
+    It is unknown if the number of lists is not that of the columns, or if `drop` lists a category
+    for some columns only. In that case, None in `drop` keeps all categories of its column.
+    """
     sizes = [len(labels) for labels in encoder.categories]
     drop = encoder.drop
     if d is not None and len(sizes) != d:
@@ -160,6 +169,10 @@ def indicator_width(encoder, d):
 
 
 def monomial_width(step, d):
+    """Return the number of monomials of `PolynomialFeatures` for d columns; None if d is None.
+
+    There are comb(d, k) monomials of degree k without powers, and comb(d + k - 1, k) with them.
+    """
     if d is None:
         return None
     degree = step.degree

@@ -502,7 +502,7 @@ class _Fitter(FrozenValue):
         ids = np.append(self.persons, self.persons.max() + 1 + np.arange(n_canaries))
         return fit_persons(model, X, y, ids[repeated])
 
-    def observe(self, X, y, probe, *, canary_rows=None, other_rows=1):
+    def fit_and_observe(self, X, y, probe, *, canary_rows=None, other_rows=1):
         """Return all numbers in a fitted clone, and its output for the probe."""
         fitted = self.fit(X, y, canary_rows=canary_rows, other_rows=other_rows)
         return observe(fitted, probe)
@@ -598,7 +598,7 @@ class _Attack:
             canary_rows = 1
         probe = self._probe
         order = _table_order(n_target - len(observations[0]))
-        observe_table = delayed(self._fitter.observe)
+        observe_table = delayed(self._fitter.fit_and_observe)
         jobs = []
         for is_out in order:
             job = observe_table(tables.X_in, tables.y_in, probe)
@@ -743,7 +743,8 @@ class _Attack:
                 # A table for which the estimator raises an error is left out.
                 with suppress(ValueError):
                     self._others += [
-                        self._fitter.observe(X, y, probe, other_rows=other_rows) for _ in range(2)
+                        self._fitter.fit_and_observe(X, y, probe, other_rows=other_rows)
+                        for _ in range(2)
                     ]
         return self._others
 
