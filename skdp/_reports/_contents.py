@@ -143,13 +143,22 @@ class ReportContents:
             self.configs[key] = config
 
     def _add_ledger(self, accountant, charges=()):
-        """Add the ledger of an accountant, and the data set from which its budget was reserved.
+        """Add the data set of an accountant, and those whose budgets cover it or the charges.
 
-        `charges` are the model's charges: earlier calls of partial_fit may have been charged to
-        other data sets in the same ledger. If none of them was charged to the accountant, it was
-        set after the fit, and a report about the model says nothing about its data set.
+        If the budget of a data set was reserved from another one (`reserve`), the other one is
+        added, too.
+
+        Parameters
+        ----------
+        accountant : PrivacyAccountant, reservation of a plan or None
+        charges : tuple of Charge
+            Charges of the model that has the accountant; () for an accountant without a model.
+            Earlier calls of `partial_fit` may have been charged to other data sets of the same
+            ledger, which are added. If none of the charges is in the accountant's data set, the
+            accountant was set after the fit, and its data set is left out.
         """
-        # Steps of a plan are charged to the ledger of the whole plan.
+        # The accountant of a step of a plan only passes on the charge of the whole plan, which is
+        # in the ledger of the plan's accountant.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if not (self.reads_ledgers and hasattr(accountant, "report")):
             return

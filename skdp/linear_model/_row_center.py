@@ -198,6 +198,8 @@ def center_rounding_factor(rows):
     rows : RowsFit
         The bound on the norm of rows and the value of the constant feature are read.
     """
+    # The norm of the center is at most `data_norm`. Centered rows are divided by a unit of at least
+    # `MIN_UNIT`, and so is the center; the constant feature is not.
     center_norm = MAX_COLUMN_FACTOR * rows.data_norm
     return 1.0 + 2.0 * (1.0 + center_norm / (MIN_UNIT * rows.constant))
 

@@ -278,7 +278,7 @@ class PrivateTrees(RawTableModel):
         return make_shape_functions(terms[:n_columns], values[:n_columns], names), trees
 
     def _scores(self, X):
-        """Return the scores: the intercept plus the values of a row in all shape functions and trees.
+        """Return the intercept plus the values of each row in all shape functions and trees.
 
         Each score depends, to the last bit, only on its own row.
         """
