@@ -294,6 +294,7 @@ class DPCalibratedClassifierCV(BaseCountedScores):
         super()._check_parameters()
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
+        """Publish the model and the calibrator that is fitted to the released counts."""
         make_calibrator = fit_isotonic
         if self.method == "sigmoid":
             make_calibrator = fit_sigmoid

@@ -136,6 +136,7 @@ def _feature_union(model):
 
 
 def _tuned_threshold(model):
+    """Return the `FixedThresholdClassifier` of a `DPTunedThresholdClassifierCV`."""
     exported = FixedThresholdClassifier(
         to_sklearn(model.estimator_),
         threshold=model.best_threshold_,
@@ -149,6 +150,7 @@ def _frozen(model):
 
 
 def _columns(model):
+    """Return a `ColumnTransformer` whose fitted parts are exported."""
     fitted = _exported_steps(model.transformers_)
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
@@ -265,6 +267,10 @@ def _clipped_logistic(model):
 
 
 def _vectorizer(model):
+    """Return a pipeline that computes the features of a `DPTableVectorizer`.
+
+    The cells of the columns are mapped to one-hot codes of their groups, which have a weight.
+    """
     cells = cells_of(model, model.kinds_, model.bin_edges_, scaled=model.counts_ is None)
     features = []
     for groups, weight in zip(model._groups(), model._weights(), strict=True):
@@ -290,6 +296,7 @@ def _scaler(model):
 
 
 def _gaussian(model):
+    """Return a pipeline that clips to the bounds, scales to [0, 1] and applies a `GaussianNB`."""
     low, high = model.bounds_
     exported = _with_attributes_of(
         naive_bayes.GaussianNB(),
@@ -303,6 +310,7 @@ def _gaussian(model):
 
 
 def _quantiles(model):
+    """Return the `QuantileTransformer` of released quantiles."""
     exported = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
     # QuantileTransformer maps the outermost quantiles to 0 and 1 even if they repeat (for a normal
     # output, values within 1e-7 of them). Therefore, quantiles are added outside them.
@@ -324,6 +332,7 @@ def _pca(model):
 
 
 def _imputer(model):
+    """Return the `SimpleImputer` of the released statistics."""
     strategy = model.strategy
     if strategy == "constant":
         # The constant is unknown until the fit below finds it as the only value.
@@ -344,6 +353,7 @@ def _kmeans(model):
 
 
 def _bins(model, encode):
+    """Return a `KBinsDiscretizer` with the model's bin edges and this encoding."""
     sizes = model.n_bins_
     exported = preprocessing.KBinsDiscretizer(
         np.maximum(sizes, 2), encode=encode, strategy="uniform"
@@ -361,6 +371,10 @@ def _mean_transformer(model):
 
 
 def _histogram(model):
+    """Return a pipeline that computes the one-hot or ordinal features of a histogram.
+
+    `MaxAbsScaler` divides by 1 / factor, so the features are multiplied by the model's factor.
+    """
     if model.categories is not None or model.interactions or model.encode not in BIN_ENCODINGS:
         raise export_error(model, NO_HISTOGRAM)
     width = len(model.n_bins_)
@@ -371,6 +385,7 @@ def _histogram(model):
 
 
 def _one_hot(model):
+    """Return the `OneHotEncoder` of a `DPOneHotEncoder` without a column for other categories."""
     if model.other is not None:
         raise export_error(model, NO_OTHER)
     encoder = preprocessing.OneHotEncoder(

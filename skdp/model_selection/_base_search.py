@@ -77,6 +77,7 @@ def describe_rows_of_search(search):
     memberships = search.layout.splits.describe(is_part=search.strategy == "disjoint")
 
     def write(unit):
+        """Return the description for a privacy unit, "row" or "person"."""
         texts = [for_unit(STRATEGY_TEXTS[search.strategy], unit), for_unit(memberships, unit)]
         if search.refits:
             refitted = "the chosen candidate"
@@ -391,6 +392,16 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return process_routing(self, "fit", **params).estimator.fit
 
     def _publish(self, fit, search, outcome):
+        """Publish the scores, the best candidate and, if there is one, its model.
+
+        Parameters
+        ----------
+        fit : PrivateFit
+        search : SearchFit
+            The fits that were charged.
+        outcome : Outcome
+            Released scores of the candidates, the index of the best one, and its model or None.
+        """
         candidates = search.task.candidates
         best = outcome.best
         candidate = candidates[best]

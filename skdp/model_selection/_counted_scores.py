@@ -123,6 +123,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return ({},)
 
     def _check_parameters(self):
+        """Raise `ValueError` for parameters that are wrong for every table."""
         check_boolean(self.refit, "refit")
         check_n_jobs(self.n_jobs)
         check_integer(self.verbose, "verbose", 0)
@@ -145,6 +146,11 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             self._check_single_model(number_of_splits(cv))
 
     def _check_score_and_splits(self, candidates, table, n_columns):
+        """Raise `ValueError` if a model cannot be scored, or the rows cannot be split.
+
+        A pipeline calls this before its first charge; `table` is a `PublicTable`, as in
+        `BasePrivateSearch`.
+        """
         check_not_iterator(self.cv)
         for candidate in candidates:
             check_accountants(candidate, self.accountant)
@@ -212,6 +218,12 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return BinaryTask(classes=np.asarray(classes), metrics=BINARY_METRICS, method=method)
 
     def _read_plan_and_charge(self, fit, X, y, groups, params):
+        """Read the table, and charge the fits on its splits and the counts of the scores.
+
+        Returns
+        -------
+        SearchRun
+        """
         self._check_parameters()
         if self._is_prefit:
             raise ValueError("a prefit estimator cannot be fitted inside another search")
@@ -221,6 +233,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         splits = self._make_splits(rows.n_units, rows.ids)
 
         def make_score(scoring, pipe):
+            """Return the `PooledCells` of a model; `scoring` is None (see `make_task`)."""
             if fit.terms.unit == "person":
                 check_row_wise(pipe)
             classes = self._check_two_classes(labels_of_candidate(pipe, rows.y))

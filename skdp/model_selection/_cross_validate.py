@@ -114,6 +114,7 @@ def dp_cross_validate(
     with PrivateFit(report) as fit:
 
         def make_score_of_folds(rows, splits, guarantee):
+            """Return the function that makes the score of pooled folds; see `make_task`."""
             tests = np.concatenate(splits.test)
             if len(np.unique(tests)) < len(tests):
                 raise ValueError(
@@ -122,6 +123,7 @@ def dp_cross_validate(
                 )
 
             def make_score(metrics, pipe):
+                """Return the `PooledStatistics` of the metrics over all test folds."""
                 if fit.terms.unit == "person":
                     check_row_wise(pipe)
                 return PooledStatistics(

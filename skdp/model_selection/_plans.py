@@ -266,6 +266,7 @@ class SearchFit(FrozenValue):
 
     @property
     def _name(self):
+        """Name of the plan: its fits or its candidates, the choice and the refit."""
         fits = count_of(len(self.runs), "fit")
         name = f"{fits}, then {self.noisy.name} on the scores"
         if self.strategy not in ("scores", "histogram"):
@@ -424,6 +425,15 @@ def plan_runs(task, strategy, layout):
         return _release_mechanism(task, layout, scale)
 
     def record_paths(scale, stage_scale, patterns):
+        """Return the costliest compositions of the releases that one record takes part in.
+
+        Parameters
+        ----------
+        scale, stage_scale : float
+            Factors on the budget of the fits, and on the budgets of the choice and the scores.
+        patterns : list of Pattern
+            For each kind of record, the runs that train on it and whether scores read it.
+        """
         fits = task.run_plans(layout, scaled(budget, scale))
         score_events = [
             mechanism.event for mechanism in score_mechanisms(stage_scale) if mechanism is not None
@@ -565,6 +575,18 @@ def plan_random_stopping(task, layout, mean_runs):
         budget = replace(budget, delta=runs_delta)
 
     def record_path(scale, run, delta):
+        """Return the event of everything that one record can take part in: all runs and the refit.
+
+        Parameters
+        ----------
+        scale : float
+            Factor on the budget of the refit.
+        run : Event
+            Event of one run: that of the fit for a training row, of the score for a scored row.
+        delta : float
+            Delta of one run that `run` does not contain; it is multiplied by the mean number of
+            runs.
+        """
         events = [ev.RandomStopping(run, mean_runs, 1.0), *task.denominator_events]
         if task.refit:
             events.append(dominating_event(task.refits(scale)))

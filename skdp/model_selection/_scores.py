@@ -275,6 +275,7 @@ class _MeanOverRows(BoundedScore):
     """
 
     def value(self, estimator, X, y, persons=None):
+        """Return the score of the mean of the rows' values, which are clipped to [0, `_bound`]."""
         values = self._row_values(estimator, X, column_or_1d(target_array(y)))
         bound = self._bound
         # NaN counts as the largest value, so the bound holds for every row.
@@ -392,6 +393,11 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
     monotonic = _MeanOverRows.monotonic
 
     def value(self, estimator, X, y, persons=None):
+        """Return the mean recall of the classes.
+
+        With unknown class counts, it is divided by the counts of these rows, so it has no bounded
+        sensitivity.
+        """
         if not self.needs_denominators:
             return super().value(estimator, X, y, persons)
         labels = column_or_1d(target_array(y))
@@ -511,6 +517,11 @@ class F1(_ClassCounts, BoundedScore):
         _check_two_classes(classes, self.name)
 
     def value(self, estimator, X, y, persons=None):
+        """Return F1 of the positive class.
+
+        A known number of positives replaces that of these rows in the denominator, and limits the
+        true positives.
+        """
         if self.needs_denominators:
             classes = estimator.classes_
         else:
@@ -521,6 +532,7 @@ class F1(_ClassCounts, BoundedScore):
         return 2.0 * min(n_true, n_positive) / max(n_positive + n_predicted, 1e-300)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for a known number of positives."""
         self._check_known()
         checks.check_relation(relation)
         n_positive = self._n_positive(checks.check_integer(n_samples, "n_samples", 1))
@@ -604,6 +616,11 @@ class ROCAUC(_ClassCounts, BoundedScore):
         vars(self).update(class_counts=_sorted_pair(self.class_counts, self.name))
 
     def value(self, estimator, X, y, persons=None):
+        """Return the fraction of pairs of both classes whose scores are in the right order.
+
+        With known class counts, these are the limits of the sums of the row weights of each class,
+        and the number of pairs is their product. NaN counts as the lowest score.
+        """
         y = column_or_1d(target_array(y))
         scores = _positive_class_scores(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
@@ -631,6 +648,11 @@ class ROCAUC(_ClassCounts, BoundedScore):
         _check_two_classes(classes, self.name)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for known class counts.
+
+        A row is in at most as many pairs as the other class has rows, so its fraction of all pairs
+        is at most 1 over the count of its own class. A replaced row may change its class.
+        """
         self._check_known()
         limits = self._class_limits(checks.check_integer(n_samples, "n_samples", 1))
         checks.check_relation(relation)
@@ -663,6 +685,7 @@ class AveragePrecision(_ReleasedByCounts):
     methods = ("predict_proba", "decision_function")
 
     def value(self, estimator, X, y, persons=None):
+        """Return the average precision, which is only released by counts of cells."""
         y = column_or_1d(target_array(y))
         codes = category_codes(y, np.asarray(estimator.classes_))
         scores = _positive_class_scores(estimator, X)
@@ -792,6 +815,7 @@ class R2(MeanSquaredError):
         return replace(self, target_variance=released)
 
     def value(self, estimator, X, y, persons=None):
+        """Return R2, with the declared variance of the targets or else that of these rows."""
         if not self.needs_denominators:
             return super().value(estimator, X, y, persons)
         with np.errstate(all="ignore"):
@@ -805,6 +829,7 @@ class R2(MeanSquaredError):
         return float(loss == 0.0)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for a declared variance of the targets."""
         if self.needs_denominators:
             raise ValueError(
                 "the score 'r2' has no known sensitivity without target_variance: pass a public "

@@ -115,6 +115,7 @@ def _check_scores(scorers, candidates, y):
 
 
 def _labels(candidate, y):
+    """Return the labels that a candidate would have; None if they are unknown."""
     try:
         if y is None:
             return None
