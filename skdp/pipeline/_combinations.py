@@ -134,6 +134,7 @@ def _check_methods_of_stack(stack):
 
 
 def _check_methods_of_votes(ensemble):
+    """Raise `ValueError` if a voter lacks the probabilities that soft votes need."""
     if ensemble.voting != "soft":
         return
     method = "predict_proba"
@@ -144,6 +145,7 @@ def _check_methods_of_votes(ensemble):
 
 
 def _check_method_of_threshold(classifier):
+    """Raise `ValueError` if the classifier lacks the method that `response_method` names."""
     method = classifier.response_method
     member = classifier.estimator
     if method != "auto" and not _has_method(member, method):
@@ -153,6 +155,7 @@ def _check_method_of_threshold(classifier):
 
 
 def _check_method_of_self_training(classifier):
+    """Raise `ValueError` if the classifier of a self-training one lacks probabilities."""
     method = "predict_proba"
     member = classifier.estimator
     if not _has_method(member, method):
@@ -162,6 +165,7 @@ def _check_method_of_self_training(classifier):
 
 
 def _check_covariance(model):
+    """Raise `ValueError` if the covariance estimator is a private one."""
     estimator = model.covariance_estimator
     if of_skdp(estimator):
         raise ValueError(
@@ -195,6 +199,7 @@ def _has_method(member, method):
 
 
 def _check_target_functions(regressor, table):
+    """Raise `ValueError` if a target has both a transformer and functions, or only one function."""
     functions = (regressor.func, regressor.inverse_func)
     n_functions = sum(function is not None for function in functions)
     if regressor.transformer is not None and n_functions:

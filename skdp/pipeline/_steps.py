@@ -741,6 +741,7 @@ def _selected(selector, form):
 
 
 def _position(name, names):
+    """Return the position of a column name; raise `ValueError` if the table has no such column."""
     if name not in names:
         shown = ", ".join(map(repr, names[:8]))
         if len(names) > 8:

@@ -113,6 +113,13 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
             raise ValueError(step_message(title, error)) from error
 
     def _read(self, X, y, **params):
+        """Read the table as the step would, and set `made`, the output of this step.
+
+        Returns
+        -------
+        DryRunStep
+            The object itself.
+        """
         self.made = np.empty((X.shape[0], 0))
         # A one-dimensional table is passed on; the step itself raises the error.
         if len(X.shape) == 2 and not X.shape[1]:

@@ -108,6 +108,7 @@ def check_workers(case):
 
 
 def _fits_in_workers(case):
+    """Return two releases in this process and two in workers; raise if one is not charged."""
     accountant = case.budget(4)
     original = case.clone_with(accountant=accountant, **case.seed_params(None))
     results = [case.refit(original)]
@@ -156,7 +157,10 @@ def _recorded_mechanisms():
     depth = 0
 
     def recorded(method):
+        """Return a method that also adds its mechanism to `used`, unless another one calls it."""
+
         def run(mechanism, *args, **options):
+            """Run the method one level deeper; only mechanisms at depth 0 are added."""
             nonlocal depth
             if not (depth or any(mechanism is other for other in used)):
                 used.append(mechanism)
