@@ -300,6 +300,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return any(s.is_sampled and (s.scale, s.sensitivity) == main for s in self.stages)
 
     def _describe_composition(self):
+        """Return the rule of the ledger, or the reason why no rule applies."""
         if self.composition != "none":
             return self.composition
         if self.stages:
@@ -469,6 +470,7 @@ def _label_calls(places):
 
 
 def _noise_over_sensitivity(call):
+    """Return the noise of a call relative to its sensitivity, which tells how much it hides."""
     if call.noise_multiplier is not None:
         return call.noise_multiplier
     if call.sensitivity:

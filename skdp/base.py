@@ -192,6 +192,7 @@ def private_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatena
 
     @wraps(method)
     def answer(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Check the callers, and call the method without NumPy's warnings."""
         _check_callers_of(self, "answer")
         with np.errstate(all="ignore"):
             return method(self, *args, **kwargs)

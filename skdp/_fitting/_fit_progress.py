@@ -129,11 +129,14 @@ class FitProgress:
         return task and self._begin(task.subcontext(task_name=name, max_subtasks=n_tasks))
 
     def _begin(self, task):
+        """Call the callbacks when a task begins, and return the task; None without callbacks."""
         if task is not None:
             task.call_on_fit_task_begin(estimator=self._estimator)
         return task
 
     def _end(self, task, spent=None):
+        """Call the callbacks at the end of a task; `spent` returns the epsilon spent so far."""
+
         def metadata():
             return self._price and {"epsilon": spent(), "delta": self._price.delta}
 

@@ -100,6 +100,7 @@ def refuses_parameters(estimator):
 
 
 def _mark(frame, result=True):
+    """Store in the frame of a call that it was checked, or the error of the check."""
     # A function that uses `locals()` would see the variable.
     if "locals" not in frame.f_code.co_names:
         frame.f_locals[CHECKED_VARIABLE] = result

@@ -588,6 +588,7 @@ def holders_of(name, params):
 
 
 def title(estimator, name):
+    """Return the class of an estimator and, if it is a named part, its name."""
     class_name = type(estimator).__name__
     if name:
         return f"{class_name} in {name!r}"

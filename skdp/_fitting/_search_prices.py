@@ -260,6 +260,7 @@ def has_refused_candidates(value, variables):
 
 
 def _raises_errors(search):
+    """Return True if a search stops at the first error of a candidate."""
     error_score = getattr(search, "error_score", "raise")
     return isinstance(error_score, str) and error_score == "raise"
 
@@ -662,6 +663,7 @@ def _count_random(search, n_splits, X):
 
 
 def _count_halving_grid(search, n_splits, X):
+    """Count the fits of the first round only."""
     # The number of candidates in later rounds also depends on the number of labels.
     return _Runs(n_splits, _refits(search), is_exact=False)
 
@@ -685,6 +687,7 @@ def _count_halving_random(search, n_splits, X):
 
 
 def _count_optuna(search, n_splits, X):
+    """Count the trials; a timeout or pruning may end them early."""
     is_bounded = isinstance(search.n_trials, Integral) and search.timeout is None
     if not is_bounded or search.enable_pruning:
         return _Runs(0, 0, is_exact=False)
@@ -703,6 +706,7 @@ def _count_bayes(search, n_splits, X):
 
 
 def _count_genetic(search, n_splits, X):
+    """Count the first population only."""
     # Identical individuals in the first population share a score.
     is_cached = getattr(search, "use_cache", True) is not False
     n_first = 1 if is_cached else search.population_size

@@ -225,6 +225,7 @@ def _judge_call(call, operation, stack, skips_steps):
 
 
 def _repeated_fold(call, stack):
+    """Return a finding if a validation received folds in which a row occurs several times."""
     if not repeats_rows(call.variables):
         return []
     name = stack.outer_name(call)

@@ -122,6 +122,10 @@ class ReportContents:
             )
 
     def _add_statement(self, statement, outer_charges, nominal=(0.0, 0.0)):
+        """Add a statement, as a release in the plan and the wrapper that are being added.
+
+        `nominal` is the epsilon and delta of the estimator's parameters.
+        """
         self.statements.append(statement)
         self.releases.append(Release(statement, outer_charges, self._plan, self._wrapper, nominal))
 

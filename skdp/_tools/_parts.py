@@ -285,5 +285,6 @@ def raw_callbacks(estimator):
 
 
 def _stores_nothing(callback):
+    """Return True for scikit-learn's progress bar."""
     kind = type(callback)
     return kind.__module__.partition(".")[0] == "sklearn" and kind.__name__ == "ProgressBar"

@@ -366,6 +366,7 @@ def _limits(true_positives, n_in, false_positives, n_out, error):
 
 
 def _check_runs(true_positives, n_in, false_positives, n_out):
+    """Return the counts; raise `ValueError` if one exceeds its number of runs."""
     counts = {"true_positives": (true_positives, n_in), "false_positives": (false_positives, n_out)}
     for name, (hits, n) in counts.items():
         if not 0 <= check_integer(hits, name, 0) <= check_integer(n, "the number of runs", 1):
@@ -429,6 +430,7 @@ def _largest_rejected(rejected, limit):
 
 
 def _check_guesses(correct, guesses, canaries):
+    """Return the counts; raise `ValueError` unless correct <= guesses <= canaries."""
     correct = check_integer(correct, "correct", 0)
     guesses = check_integer(guesses, "guesses", correct)
     return correct, guesses, check_integer(canaries, "canaries", max(guesses, 1))

@@ -171,6 +171,7 @@ def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussi
 
 
 def _thresholds(scores_in, scores_out):
+    """Return quantiles of all scores, as the thresholds that are tried."""
     quantiles = np.linspace(0.0, 1.0, N_THRESHOLDS)
     return np.unique(np.quantile(np.concatenate([scores_in, scores_out]), quantiles))
 

@@ -290,6 +290,7 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     _response_methods = RESPONSE_METHODS
 
     def _check_parameters(self):
+        """Raise `ValueError` for parameters that are wrong for every table."""
         check_choice(self.method, "method", METHODS)
         super()._check_parameters()
 

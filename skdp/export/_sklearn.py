@@ -182,6 +182,7 @@ def _copied(model, **attributes):
 
 
 def _scores(model):
+    """Return the scores of a linear or additive model as a `Sums`."""
     if hasattr(model, "shape_functions_"):
         return scores_of(model)
     coef = np.atleast_2d(model.coef_)
@@ -239,6 +240,10 @@ def _poisson(model):
 
 
 def _clipped_scores(model, low, high, link):
+    """Return a pipeline that clips the model's scores to [low, high] and applies the link.
+
+    `link` is a linear model that receives the clipped score as its only feature.
+    """
     link = with_attributes(link, coef_=np.ones(1), intercept_=np.float64(0.0))
     return make_pipeline(*_scores(model).as_steps((low, high)), link)
 
@@ -327,6 +332,7 @@ def _quantiles(model):
 
 
 def _pca(model):
+    """Return the `PCA` of a private one."""
     names = ("components_", "mean_", "explained_variance_", "n_components_")
     return _with_attributes_of(decomposition.PCA(model.n_components_), model, *names)
 
@@ -345,6 +351,7 @@ def _imputer(model):
 
 
 def _kmeans(model):
+    """Return a pipeline of a shift by the mean of the centers and the `KMeans` of the centers."""
     # KMeans expands squared distances, which loses digits if the centers are far from 0.
     centering = preprocessing.StandardScaler(with_std=False)
     centers = centering.fit_transform(model.cluster_centers_)

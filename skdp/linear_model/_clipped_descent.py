@@ -175,6 +175,7 @@ class ClippedDescent(PrivateSolver):
         )
 
         def strength_in_data_units(strength):
+            """Return the strength whose penalty on weights / unit is the same as on the weights."""
             # An infinite strength times a weight of 0 would be NaN.
             return min(unit**2 * strength, MAX_STRENGTH)
 

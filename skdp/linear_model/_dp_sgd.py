@@ -136,6 +136,7 @@ class PartialFit(PrivateFit):
         return replace(self.terms, composition="basic", rdp_order=None)
 
     def _forget(self):
+        """Restore the attributes that the estimator had before the call."""
         super()._forget()
         for name, value in self._attributes.items():
             setattr(self._estimator, name, value)
@@ -195,6 +196,7 @@ class PrivateSGDModel(PrivateLinearModel):
         """Return the settings in the estimator's parameters; automatic ones are None."""
 
         def requested(name, check, *limits):
+            """Return the checked value of a parameter; None for "auto"."""
             value = getattr(self, name)
             if checks.is_auto(value):
                 return None

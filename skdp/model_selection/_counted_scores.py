@@ -115,6 +115,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
 
     @property
     def _prefit_model(self):
+        """The estimator without the `FrozenEstimator` around it."""
         if isinstance(self.estimator, FrozenEstimator):
             return self.estimator.estimator
         return self.estimator
@@ -294,6 +295,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         )
 
     def _refitted(self, run):
+        """Return the model that is fitted to all rows, after the fits whose scores are counted."""
         refit = run.search.refits[0]
         with suppress_fit_output():
             return refit.fitted(run.rows, run.allow, run.seeds(refit))
@@ -311,6 +313,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         edges = self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
 
         def plan_for_unit(guarantee):
+            """Return the plan of the release of the counts of the model's scores."""
             grid = edges
             if grid is None:
                 grid = self._grid_edges(n_units, guarantee)
@@ -366,6 +369,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return self.estimator_
 
     def _check_published(self, method):
+        """Return the published model; raise `NotFittedError` before the fit."""
         check_is_fitted(self, "estimator_")
         return self.estimator_
 

@@ -95,6 +95,7 @@ class SearchTask(FrozenValue):
 
         @cache
         def plan_fit(candidate, n_samples, guarantee):
+            """Return the `CandidateFit` for a number of training rows."""
             pipeline = self.candidates[candidate].pipeline
             return CandidateFit(replace(pipeline, n_samples=n_samples), guarantee)
 
@@ -420,6 +421,7 @@ def plan_runs(task, strategy, layout):
 
     @cache
     def score_mechanisms(scale):
+        """Return the mechanisms of the choice and of the scores; None for an unused one."""
         if is_search:
             return _selection_mechanisms(task, layout, is_shared, scale)
         return _release_mechanism(task, layout, scale)
@@ -568,6 +570,7 @@ def plan_random_stopping(task, layout, mean_runs):
     budget = replace(total, epsilon=epsilon, delta=runs_delta / mean_runs)
 
     def cost(scale):
+        """Return the `RunCost` of one run, for a factor on the budget."""
         fits = tuple(task.run_plans(layout, scaled(budget, scale)).values())
         return run_cost(fits, budget.delta)
 

@@ -158,6 +158,7 @@ class DPScorer:
                 mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
 
                 def run(rows, source, **persons):
+                    """Return the noisy score."""
                     value = self.score.value(*rows, **persons)
                     return float(mechanism.release(value, random_state=source))
 

@@ -287,6 +287,7 @@ class _MeanOverRows(BoundedScore):
         return relation == "add_remove"
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity of the score: that of the mean times `_mean_sensitivity`."""
         n_samples = checks.check_integer(n_samples, "n_samples", 1)
         checks.check_relation(relation)
         return self._mean_sensitivity * (1.0 / n_samples + ROUNDING)
@@ -324,10 +325,12 @@ class ErrorCount(BoundedScore):
     monotonic = _MeanOverRows.monotonic
 
     def value(self, estimator, X, y, persons=None):
+        """Return minus the number of wrong predictions, or minus the sum of their row weights."""
         wrong = ~_is_correct(estimator, X, column_or_1d(target_array(y)))
         return -float(times_row_weights(wrong, row_weights_of(persons)).sum())
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return 1: a row, or the weights of a person, count at most 1."""
         checks.check_integer(n_samples, "n_samples", 1)
         checks.check_relation(relation)
         return 1.0
@@ -415,6 +418,7 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
         return float(np.mean(recalls))
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for known class counts."""
         self._check_known()
         return super().sensitivity(n_samples, relation)
 
@@ -427,6 +431,7 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
         return max(self._gains)
 
     def _row_values(self, estimator, X, y):
+        """Return the gain of its class for each correct prediction; 0 for wrong ones."""
         # Rows with an undeclared label have the code -1, which indexes a gain of 0.
         gains = np.array([*self._gains, 0.0])[_class_codes(self.class_counts, y)]
         return gains * _is_correct(estimator, X, y)
@@ -472,12 +477,15 @@ class Recall(_ClassCounts, Accuracy):
         _check_two_classes(classes, self.name)
 
     def value(self, estimator, X, y, persons=None):
+        """Return the recall of the positive class."""
         if not self.needs_denominators:
             return super().value(estimator, X, y, persons)
         n_true, _, n_positive = _positive_counts(estimator, X, y, persons, estimator.classes_)
+        # Without positives, no prediction is a true positive, and the score is 0.
         return n_true / max(n_positive, 1e-300)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for a known number of positives."""
         self._check_known()
         return super().sensitivity(n_samples, relation)
 
@@ -486,6 +494,7 @@ class Recall(_ClassCounts, Accuracy):
         return 1.0 / self.class_counts[1][1]
 
     def _row_values(self, estimator, X, y):
+        """Return `_bound` for each true positive; 0 for other rows."""
         is_positive = _class_codes(self.class_counts, y) == 1
         return self._bound * (is_positive & _is_correct(estimator, X, y))
 
@@ -571,6 +580,7 @@ class LogLoss(_MeanOverRows):
         return self.bound
 
     def _row_values(self, estimator, X, y):
+        """Return minus the logarithm of the probability of each true label."""
         with np.errstate(all="ignore"):
             probabilities = estimator.predict_proba(X)
             return -np.log(row_sums(np.where(_indicators(estimator, y), probabilities, 0.0)))
@@ -586,6 +596,7 @@ class BrierScore(_MeanOverRows):
     _bound = 1.0
 
     def _row_values(self, estimator, X, y):
+        """Return half the squared distance of the probabilities from the one-hot encoded label."""
         probabilities = estimator.predict_proba(X)
         truth = _indicators(estimator, y)
         # A label that the estimator does not know counts as an additional class with probability 0.
@@ -704,7 +715,9 @@ class Precision(_ReleasedByCounts):
     name = "precision"
 
     def value(self, estimator, X, y, persons=None):
+        """Return the precision of the positive class."""
         n_true, n_predicted, _ = _positive_counts(estimator, X, y, persons, estimator.classes_)
+        # Without predicted positives, none of them is true, and the score is 0.
         return n_true / max(n_predicted, 1e-300)
 
     def sensitivity(self, n_samples, relation="add_remove"):
@@ -728,10 +741,13 @@ class MeanSquaredError(_MeanOverRows):
 
     @property
     def _bound(self):
+        """Largest squared error of a row, rounded up."""
         low, high = self.target_bounds
+        # The factor covers the rounding of the difference, of its square and of this product.
         return (high - low) ** 2 * (1.0 + 2.0**-50)
 
     def _row_values(self, estimator, X, y):
+        """Return the squared errors of clipped predictions for clipped targets."""
         predicted, y = _clipped_numbers(estimator, X, y, self.target_bounds)
         return np.square(predicted - y)
 
@@ -753,10 +769,13 @@ class MeanAbsoluteError(_MeanOverRows):
 
     @property
     def _bound(self):
+        """Largest absolute error of a row, rounded up."""
         low, high = self.target_bounds
+        # The factor covers the rounding of the difference and of this product.
         return (high - low) * (1.0 + 2.0**-50)
 
     def _row_values(self, estimator, X, y):
+        """Return the absolute errors of clipped predictions for clipped targets."""
         predicted, y = _clipped_numbers(estimator, X, y, self.target_bounds)
         return np.abs(predicted - y)
 

@@ -178,6 +178,7 @@ class DPGridSearchCV(BasePrivateSearch):
         self.verbose = verbose
 
     def _candidate_params(self):
+        """Return the parameters of all candidates of the grid."""
         try:
             return ParameterGrid(self.param_grid)
         except (TypeError, ValueError) as error:

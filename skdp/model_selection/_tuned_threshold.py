@@ -200,6 +200,7 @@ default="balanced_accuracy"
 
     @property
     def _response_methods(self):
+        """Methods of the estimator that may be used, in order of preference."""
         if self.response_method == "auto":
             return RESPONSE_METHODS
         return (self.response_method,)
@@ -215,6 +216,7 @@ default="balanced_accuracy"
         self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
 
     def _grid_edges(self, n_units, guarantee):
+        """Return inner edges of cells whose number suits the noise in their counts."""
         n_cells = number_of_cells(n_units, guarantee, CELLS_FACTOR)
         return tuple(probability_edges(n_cells).tolist())
 

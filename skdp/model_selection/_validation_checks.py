@@ -53,6 +53,7 @@ def check_validation(variables):
 
 
 def _with_setting(estimator, name, value):
+    """Return a copy with another parameter; the estimator itself if there is no such parameter."""
     try:
         return with_params(estimator, {name: value})
     except (TypeError, ValueError, AttributeError):

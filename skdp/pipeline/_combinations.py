@@ -176,6 +176,7 @@ def _check_covariance(model):
 
 
 def _missing_method(setting, name, member, method, remedy):
+    """Return the error of a setting for which a member has no method."""
     return ValueError(
         f"{setting}, but {name!r}, a {type(member).__name__}, has no {method}: {remedy}"
     )
@@ -209,6 +210,7 @@ def _check_target_functions(regressor, table):
 
 
 def _check_members(ensemble, table):
+    """Raise `ValueError` if names of members repeat, or if weights are of another number."""
     ensemble._validate_names([name for name, _ in ensemble.estimators])
     weights = getattr(ensemble, "weights", None)
     n_members = len(ensemble.estimators)
@@ -217,6 +219,7 @@ def _check_members(ensemble, table):
 
 
 def _check_votes(ensemble, table):
+    """Raise `ValueError` for wrong members, or for a target of several columns."""
     _check_members(ensemble, table)
     if _n_outputs(table) not in (None, 1):
         raise ValueError(f"y has {_n_outputs(table)} columns, but one is expected")
@@ -245,12 +248,14 @@ def _check_sklearn_search(search, table):
 
 
 def _check_two_columns(selector, table):
+    """Raise `ValueError` if the table is known to have fewer than two columns."""
     n_columns = table.form.n_columns
     if n_columns is not None and n_columns < 2:
         raise ValueError(f"the table has {n_columns} columns, but at least 2 are needed")
 
 
 def _check_scored_selection(selector, table):
+    """Raise `ValueError` for fewer than two columns, or for more folds than rows."""
     _check_two_columns(selector, table)
     _check_number_of_folds(selector, table)
 

@@ -178,6 +178,7 @@ MOST_WEIGHT = 1e150
 
 
 def _check_threshold(container):
+    """Raise `ValueError` if the `sparse_threshold` of a container is not a number."""
     threshold = getattr(container, "sparse_threshold", 0)
     if not isinstance(threshold, Real):
         raise ValueError(f"sparse_threshold must be a number from 0 to 1, got {threshold!r}")

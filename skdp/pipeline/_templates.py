@@ -141,6 +141,7 @@ def _widths(step, form):
 
 
 def _sparsities(form):
+    """Return whether to try a dense table, a sparse one, or both if it is unknown."""
     if form.is_sparse is None:
         return [False, True]
     return [form.is_sparse]

@@ -106,6 +106,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         self.made = None
 
     def fit(self, X, y=None, **params):
+        """Read the table; errors name the step."""
         try:
             return self._read(X, y, **params)
         except ValueError as error:
@@ -165,6 +166,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         return self.made
 
     def get_feature_names_out(self, input_features=None):
+        """Return the name of the step with a number for each column of its output."""
         # Names must differ if the outputs of several steps are joined.
         return np.asarray([f"{self.name} {j}" for j in range(self.made.shape[1])], dtype=object)
 

@@ -54,6 +54,7 @@ def check_charge_before_touch(case):
     original_charge = NullAccountant.charge
 
     def charge(accountant, event, **params):
+        """Replace the rows of the table at the moment of the charge."""
         charges.append(event)
         case.X[:] = case.other_X
         return original_charge(accountant, event, **params)
@@ -299,6 +300,7 @@ def check_fresh_noise(case):
     """Two releases of one estimator differ, as do releases of two clones."""
 
     def releases(case):
+        """Return the releases of two fits of one object and of a fit of another."""
         first = case.fit()
         return [case.published(first), case.refit(first), case.release()]
 

@@ -244,6 +244,7 @@ class TreeFit(AdditiveFit):
         return self.n_trees << self.depth
 
     def _joint_terms(self, state, source):
+        """Take the first steps, and return the tree that is grown from their shape functions."""
         weights = self._take_steps(state, "first_steps", source).weights
         bin_values = state.design.bin_values(weights)
         values = [bin_values[j] for j in range(len(state.terms))]
