@@ -89,7 +89,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
     _classes = None
 
     def _fit_checked(self, fit, X, y, params):
-        """Call a fit with the routed persons, after the checks of an outermost container."""
+        """Call a fit with the routed persons, after the checks unless in a dry run."""
         with routed_groups(self, params) as received:
             if self.checks_fits:
                 return self._check_and_fit(fit, X, y, received)
