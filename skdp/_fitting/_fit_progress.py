@@ -65,6 +65,7 @@ class FitProgress:
         price = self._price
 
         def spent_after_stage():
+            """Return the epsilon spent at the end of the stage."""
             if spent is None or not self._has_step_prices:
                 return price.epsilon
             return spent()
@@ -101,6 +102,7 @@ class FitProgress:
             nonlocal epoch, n_done, n_shown
 
             def spent():
+                """Return the epsilon spent so far: the cost without that of later steps."""
                 if not self._has_step_prices:
                     return price.epsilon
                 return price.epsilon - (spent_after(n_steps) - spent_after(n_taken))

@@ -180,10 +180,10 @@ class ReportContents:
     def _add_estimator(self, source, name, outer_charges):
         """Add the statement and the ledger of an estimator, and then the estimators inside it.
 
-        An estimator without `privacy_`, such as a pipeline, adds only what is inside it. Its steps
-        are listed as not covered if they learn without a charge. `_plan`, `_wrapper`, `_outer` and
-        `_is_judged` describe the estimators around the one being added, and are restored at the
-        end.
+        An estimator without `privacy_`, such as a pipeline, adds only the estimators inside it. Its
+        steps are listed as not covered if they learn without a charge. `_plan`, `_wrapper`,
+        `_outer` and `_is_judged` describe the estimators around the one being added, and are
+        restored at the end.
         """
         if any(source is outer for outer in self._outer):
             # The source refers to an estimator that contains it.

@@ -226,6 +226,7 @@ class AdditiveFit(ColumnsFit):
 
     @property
     def name(self):
+        """Name of the mechanism."""
         if self.budget.is_pure:
             return "Objective perturbation, Laplace noise, on private bins"
         return "Noisy gradients, Gaussian noise, on private bins"

@@ -662,7 +662,7 @@ class ROCAUC(_ClassCounts, BoundedScore):
         """Return the sensitivity for known class counts.
 
         A row is in at most as many pairs as the other class has rows, so its fraction of all pairs
-        is at most 1 over the count of its own class. A replaced row may change its class.
+        is at most 1 over the count of the row's class. A replaced row may change its class.
         """
         self._check_known()
         limits = self._class_limits(checks.check_integer(n_samples, "n_samples", 1))

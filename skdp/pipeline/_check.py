@@ -441,7 +441,7 @@ def _raw_candidates(step):
 
 
 def _row_wise_remedy(estimator):
-    """Return what to use instead of an estimator whose output rows depend on other rows."""
+    """Return the remedy for an estimator whose output rows depend on other rows."""
     part = estimator
     if isinstance(estimator, FrozenEstimator):
         part = estimator.estimator
