@@ -326,7 +326,17 @@ def _late_weights(call, stack):
 
 
 def _raw_steps(call, operation, stack, has_findings):
-    """Return a finding about the parts inside a tool that learn from raw rows."""
+    """Return a finding about the parts inside a tool that learn from raw rows.
+
+    Parameters
+    ----------
+    call : ToolCall
+    operation : Operation
+    stack : CallStack
+    has_findings : bool
+        True if the call has another problem. Its text then covers resamplers, and the parts are
+        looked at again even if they were found to have no problem.
+    """
     # A function such as `cross_val_score` fits its estimator, just like the `fit` of a search.
     fits = (call.is_validation and call.tool is not None) or (
         call.subject is not None and call.function in FITS

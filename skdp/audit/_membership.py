@@ -477,7 +477,22 @@ def _evaluate(members, scores, confidence, *, attack, access, train_score, test_
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
-    """Return the scores of an attack with shadow models, one per row."""
+    """Return the scores of an attack with shadow models, one per unit.
+
+    Parameters
+    ----------
+    attack : {"lira", "rmia", "shadow"}
+    target : ndarray of shape (n_units,) or (n_releases, n_units)
+        Statistics of the attacked model.
+    shadows : ndarray of shape (n_shadow, *target.shape)
+        Statistics of the shadow models.
+    fitted : ndarray of bool of shape (n_shadow, n_units)
+        True for the units to which a shadow model was fitted.
+    labels : ndarray of shape (n_units,)
+        Labels for which "shadow" fits separate models.
+    offline : bool
+    variance : {"auto", "global", "row"}
+    """
     if attack == "shadow":
         return _scores.shadow_classifier(target, shadows, fitted, labels)
     if attack == "rmia":

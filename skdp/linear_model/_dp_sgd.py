@@ -273,8 +273,14 @@ class PrivateSGDModel(PrivateLinearModel):
     def _plan_steps(self, shape, rows, loss_spec, planned=None):
         """Return the plan of a run on planned rows.
 
-        If `planned`, the plan of a run with another loss, is passed, its batches and its number of
-        steps are used.
+        Parameters
+        ----------
+        shape : TableShape
+        rows : RowsFit
+            The releases before the steps, and the guarantee that remains for these.
+        loss_spec : LossSpec
+        planned : WeightsFit, default=None
+            A run with another loss whose batches, number of steps and releases are used.
         """
         checks.check_choice(self.partial_fit_rows, "partial_fit_rows", CALL_DESCRIPTIONS)
         radius = math.inf

@@ -336,7 +336,22 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         )
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
-        """Publish the model and the adjustment computed from released counts."""
+        """Publish the model and the adjustment computed from released counts.
+
+        Parameters
+        ----------
+        fit : PrivateFit
+        plan : Plan
+            The charged plan.
+        model : estimator
+            The model whose scores were counted, or its refit.
+        cells : ScoreCells
+            Released counts of the scores of each class.
+        method : str
+            Method of the model that returns the scores.
+        public, stages, sampler
+            Parts of the privacy statement; see `PrivateFit.publish`.
+        """
         raise NotImplementedError
 
     def _dry_run(self, X, y=None, groups=None, *, n_units, **params):

@@ -478,7 +478,18 @@ def _number_of_scores(task, layout, is_search):
 
 
 def _selection_mechanisms(task, layout, is_shared, scale):
-    """Return the mechanism that chooses a candidate and the one that releases the scores."""
+    """Return the mechanism that chooses a candidate and the one that releases the scores.
+
+    Parameters
+    ----------
+    task : SearchTask
+    layout : Layout
+    is_shared : bool
+        True if some rows are both trained on and scored. The scores then share the budget with the
+        fits, and have smaller fractions of it.
+    scale : float
+        Factor on the budgets.
+    """
     remaining = 1.0 - task.refit_fraction
     total = task.guarantee
     if is_shared:

@@ -97,7 +97,21 @@ class CheckedFitsMixin(PrivacyLineMixin):
                 return fit(X, y, **received)
 
     def _check_and_fit(self, fit, X, y, params):
-        """Check all steps, and run a fit."""
+        """Check all steps, and run a fit.
+
+        Parameters
+        ----------
+        fit : callable
+            The bound method of scikit-learn, `fit` or another one that fits.
+        X, y : array-like
+        params : dict
+            Further arguments of the fit, as routed.
+
+        Returns
+        -------
+        object
+            The output of the method.
+        """
         table = X
         is_fitted = False
         try:
