@@ -252,7 +252,6 @@ class SplitColumnTransformer(CheckedFitsMixin, ColumnTransformer):
     """A `ColumnTransformer` whose fits check all parts before the first one runs."""
 
     def fit(self, X, y=None, **params):
-        """Fit all transformers."""
         with routed_groups(self, params) as received:
             # The original method calls `fit_transform`, which runs the checks.
             return ColumnTransformer.fit(self, X, y, **received)
