@@ -218,6 +218,7 @@ class DaskWorkers:
         from dask import delayed
 
         def make_delayed(*at):
+            """Return the delayed sum of the values, for the delayed partitions of the table."""
             total = tree_sum((self._delayed(at, call) for (call,) in calls), len(calls))
             if finalize is not None:
                 total = delayed(finalize, pure=False)(total)

@@ -606,6 +606,7 @@ def row_scores_function(n_columns, weights_shape):
         dense_scores = _scores_by_blas
 
     def row_scores(block, weights):
+        """Return the scores of the rows of a block, of shape (n_rows, n_outputs)."""
         if issparse(block):
             return block @ weights.T
         return dense_scores(block, weights)

@@ -287,6 +287,7 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
     def renyi():
+        """Return the Renyi divergences from the atoms, or for large sensitivities from epsilon."""
         if e.sensitivity >= _MAX_LAPLACE_SENSITIVITY:
             return pure.renyi()
         return div.pair_renyi((pair(),), pure.renyi())
@@ -372,6 +373,7 @@ def _concentrated(rho, delta=0.0, *, grouped, divergence):
     profile = safe_profile(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta))
 
     def epsilon_at(at):
+        """Return the epsilon at this delta; a bound exists only for a positive delta."""
         if at <= 0.0:
             return math.inf
         return zcdp_to_epsilon(rho, at, delta)

@@ -287,6 +287,7 @@ class Mixture(FrozenValue):
             return self._masses(low, high, self.gained, 1), self._masses(low, high, self.lost, -1)
 
         def tails(loss):
+            """Return the probabilities below and above a loss, for both mixtures."""
             x = self.position(loss)
             p_cdf, q_cdf = masses(first, x)
             p_sf, q_sf = masses(x, last)

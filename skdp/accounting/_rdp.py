@@ -134,6 +134,7 @@ def _run_privacy_profile(counts, relation):
 
     @lru_cache(maxsize=512)
     def delta_at(epsilon):
+        """Return the delta at this epsilon; 0 from the pure epsilon on."""
         if pure <= epsilon:
             return 0.0
         return rdp_delta(counts, epsilon, relation)
@@ -153,6 +154,7 @@ def _stopping(e: ev.RandomStopping, relation):
             pure = sum_up([(2, run_epsilon), (e.shape, run_epsilon)])
 
     def grouped(k):
+        """Return the event for a group of k records; None if that of a run is unknown."""
         # The number of runs does not depend on the data, so a group changes only each run.
         run = group_event(e.event, k)
         if run is None:

@@ -440,6 +440,7 @@ class _SampledRelease:
         on_grid = div.pair_renyi(self.pairs(), unsampled)
 
         def divergence(order):
+            """Return the divergence of an order; for large orders, that without sampling."""
             # The moment's mode is at order * ratio standard deviations, where atoms must not be
             # cut off.
             if order * ratio < 25.0:

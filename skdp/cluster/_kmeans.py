@@ -587,6 +587,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.n_clusters
 
     def _planned_names(self, form):
+        """Return the names of the output columns: one distance per cluster."""
         # The number of outputs does not depend on the number of columns.
         n_clusters = check_integer(self.n_clusters, "n_clusters", 1, MAX_CLUSTERS)
         return prefixed_names(self, n_clusters)

@@ -84,6 +84,7 @@ class ForestFit(TreeFit):
 
     @property
     def main_fraction(self):
+        """Fraction of the squared norm of a row that belongs to single columns, not to trees."""
         if self.budget.is_pure:
             return PURE_MAIN_FRACTION
         return MAIN_FRACTION

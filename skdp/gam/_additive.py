@@ -97,6 +97,7 @@ class RawTableModel(TableEstimator):
         plan.mechanism.check(rows.X)
 
     def _read_table(self, X, y=None):
+        """Return the `ReadTable` of the columns and the target."""
         columns, kinds = read_kinds(self, X)
         classes, targets = self._read_target(y, columns.shape[0])
         shape = self._shape_of(columns, classes=classes, kinds=kinds)

@@ -154,6 +154,7 @@ class Explanation(NDArrayOperatorsMixin):
         return head, rows
 
     def _title(self):
+        """Return the title of the printed table."""
         title = f"What {len(self.names)} terms add to the scores of {len(self)} rows"
         if len(self) > MAX_ROWS:
             title += f", the first {MAX_ROWS} shown"
@@ -164,6 +165,7 @@ class Explanation(NDArrayOperatorsMixin):
         return "\n".join([self._title(), *align_columns([head, *rows])])
 
     def _repr_html_(self):
+        """Return the table as HTML, for notebooks."""
         head, rows = self._rows()
         title = html_text(self._title())
         return html_fragment(f"<p>{title}</p>", html_table(rows, head=head))

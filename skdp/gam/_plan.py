@@ -226,6 +226,7 @@ class AdditiveFit(ColumnsFit):
 
     @property
     def name(self):
+        """Name of the mechanism."""
         if self.budget.is_pure:
             return "Objective perturbation, Laplace noise, on private bins"
         return "Noisy gradients, Gaussian noise, on private bins"
@@ -953,7 +954,20 @@ class AdditiveFit(ColumnsFit):
         )
 
     def _penalty_rule(self, design, problem, noise, budget_fraction, variance):
-        """Return the function that maps early iterates to the penalty for the second half."""
+        """Return the function that maps early iterates to the penalty for the second half.
+
+        Parameters
+        ----------
+        design : BlockDesign
+        problem : Schedule
+            The schedule of the steps.
+        noise : mechanism
+            The mechanism of one step.
+        budget_fraction : float
+            Fraction of the budget that all steps have.
+        variance : float or None
+            Released variance of numeric targets; None for other targets.
+        """
         total_noise = self._steps_noise(1, 1, budget_fraction).scale
         if variance is not None:
             return partial(

@@ -326,6 +326,7 @@ class DPSimpleImputer(PlannedTransformer):
         return imputer.transform(X)
 
     def _names_made(self, names, parts, form=None):
+        """Return the names of the output columns: those of the input, then the indicators."""
         indicators = []
         if self.add_indicator:
             indicators = [f"missingindicator_{name}" for name in names]
@@ -406,6 +407,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     @property
     def _accepts(self):
+        """Input tags of scikit-learn that are True."""
         if self.strategy in ("most_frequent", "constant"):
             return ("allow_nan", "string", "categorical")
         return ("allow_nan",)

@@ -599,6 +599,7 @@ class PrivacyAccountant(LedgerView):
             body = limit | body
 
         def decide(state):
+            """Return the record to append; None if the budget is already closed."""
             if kind == "close" and state.closed:
                 return None
             return kind, body

@@ -219,6 +219,7 @@ class LockFile(io.FileIO):
                 self.close()
 
     def _lock_byte(self, mode):
+        """Lock or unlock one byte of the file on Windows."""
         # Windows locks from the current position of the file.
         self.seek(_LOCKED_BYTE)
         msvcrt.locking(self.fileno(), mode, 1)

@@ -169,6 +169,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             raise LedgerError(f"the ledger {self.address} cannot be used: {problem}")
 
         def execute(statement, parameters=()):
+            """Execute a statement with SQLite's placeholders."""
             # The driver accepts several statements in one call only without parameters.
             statement = statement.replace("?", "%s")
             return call_driver(connection.execute, statement, parameters or None)

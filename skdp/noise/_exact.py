@@ -32,6 +32,7 @@ def exp_bounds(numerator, denominator, precision):
     one = 1 << precision
 
     def lower_bound(n):
+        """Return a lower bound on 2**precision * exp(-n / denominator), at most 3 too low."""
         if n == 0:
             return one
         return int(one * (-Decimal(n) / denominator).exp()) - 1

@@ -512,12 +512,14 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
+        """True if the output is sparse."""
         # Other values are refused by `plan_fit`, whose error names the step.
         return self.sparse_output is True or bool(
             isinstance(self.sparse_output, np.bool_) and self.sparse_output
         )
 
     def _read(self, X, reset=True):
+        """Return the columns of a table, which must be numbers unless categories are declared."""
         if self.categories is None:
             return _columns.read_numeric_columns(self, X, reset=reset)
         return _columns.read_columns(self, X, reset=reset)
@@ -556,6 +558,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @property
     def _accepts(self):
+        """Input tags of scikit-learn that are True."""
         if self.categories is None:
             return ()
         return ("string", "categorical")

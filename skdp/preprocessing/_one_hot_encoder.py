@@ -316,6 +316,7 @@ class DPOneHotEncoder(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
+        """True if the output is sparse."""
         # Other values are refused by `plan_fit`, whose error names the step.
         return self.sparse_output is True or bool(
             isinstance(self.sparse_output, np.bool_) and self.sparse_output

@@ -266,6 +266,7 @@ class DPTargetEncoder(PlannedTransformer):
         check_declared(rows.X, plan.mechanism.discovery)
 
     def _assumptions(self):
+        """Return descriptions of the facts that a fit assumes to be public."""
         # A continuous target has no labels.
         labels = ()
         if self.target_bounds is None:
@@ -317,6 +318,7 @@ class DPTargetEncoder(PlannedTransformer):
             return [self.classes_] * self.n_features_in_
 
     def _planned_parts(self, form):
+        """Return the labels of each column's outputs, or None if each column has one."""
         if self.target_bounds is None and self.classes is None and form.classes is None:
             return [None] * form.n_columns
         outcomes = self._outcomes(form)

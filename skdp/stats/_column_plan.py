@@ -321,6 +321,7 @@ class ColumnsFit(FrozenValue):
 
     @cached_property
     def budget(self):
+        """The budget of the fit and its division."""
         return Budget(
             guarantee=self.guarantee,
             uses_key_selection=bool(self._undeclared(categorical=True)),

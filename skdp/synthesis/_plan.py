@@ -244,6 +244,7 @@ class SynthesisFit(ColumnsFit):
 
     @property
     def name(self):
+        """Name of the mechanism."""
         noise = "Gaussian"
         if self.budget.is_pure:
             noise = "Laplace"

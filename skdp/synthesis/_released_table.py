@@ -150,6 +150,7 @@ def _number_text(grid, number):
 
 
 def _name_of(index, names):
+    """Return the name of a column, or its index in a table without names."""
     if names is None:
         return index
     return names[index]
