@@ -695,14 +695,14 @@ def _count_optuna(search, n_splits, X):
 
 
 def _count_bayes(search, n_splits, X):
-    """Count the settings of `BayesSearchCV`: `n_iter`, or the numbers listed with its spaces."""
+    """Count the settings of `BayesSearchCV`: for each space, `n_iter` or the number listed with it."""
     spaces = search.search_spaces
-    n_trials = search.n_iter
-    if isinstance(spaces, list | tuple) and spaces and isinstance(spaces[0], tuple):
-        n_trials = sum(space[1] for space in spaces)
-    if not isinstance(n_trials, Integral):
+    if not isinstance(spaces, list | tuple) or not spaces:
+        spaces = [spaces]
+    n_trials = [space[1] if isinstance(space, tuple) else search.n_iter for space in spaces]
+    if not all(isinstance(n, Integral) for n in n_trials):
         return _Runs(0, 0, is_exact=False)
-    return _Runs(n_splits, _refits(search), n_candidates=int(n_trials))
+    return _Runs(n_splits, _refits(search), n_candidates=int(sum(n_trials)))
 
 
 def _count_genetic(search, n_splits, X):
