@@ -695,7 +695,7 @@ def _count_optuna(search, n_splits, X):
 
 
 def _count_bayes(search, n_splits, X):
-    """Count the settings of `BayesSearchCV`: for each space, `n_iter` or the number listed with it."""
+    """Count the settings of `BayesSearchCV`: for each space, `n_iter` or the space's own number."""
     spaces = search.search_spaces
     if not isinstance(spaces, list | tuple) or not spaces:
         spaces = [spaces]
