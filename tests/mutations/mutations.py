@@ -9,6 +9,8 @@ SYNTHESIS_SENSITIVITY = (
 )
 SYNTHESIS_GRID = "synthesis/test_sensitivity.py::test_exact_values_lie_on_the_grid_of_counts"
 SYNTHESIS_RELEASES = "synthesis/test_releases.py::test_a_model_follows_from_its_releases"
+DECLARED = "audit/test_declared_limits.py"
+A_SUM = "SumWithinNorm-replace_one"
 
 
 def checked(estimator, check):
@@ -996,6 +998,22 @@ MUTATIONS = [
         rules.flipped("self.lower_bound"),
         ("audit/test_epsilon.py::test_a_false_claim_is_called_a_violation",),
         "a false claim is accepted",
+    ),
+    Mutation(
+        "audits-within-the-declared-norm",
+        "audit._tables",
+        "",
+        rules.assigned("FAR_FACTOR", "1.0"),
+        (f"{DECLARED}::test_a_declared_limit_that_is_not_enforced_is_found[{A_SUM}]",),
+        "an audit does not notice values that are not clipped",
+    ),
+    Mutation(
+        "audits-with-one-row-of-a-group",
+        "audit._epsilon",
+        "_rows_of_unit",
+        rules.put_for("terms.max_rows", "1"),
+        (f"{DECLARED}::test_noise_for_one_row_under_a_group_is_found[{A_SUM}]",),
+        "an audit does not notice noise for one row under a group",
     ),
     Mutation(
         "sums-by-the-layout-of-the-table",
