@@ -15,7 +15,6 @@ from skdp import PrivacyAccountant, privacy_report
 from skdp.accounting import PureDP
 from tests._draws import missing_draws, record_draws
 from tests._estimators import LISTED
-from tests._private import privacy_line
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -229,8 +228,9 @@ def test_only_seeded_noise_is_said_to_be_seeded(seeds):
             (None, None): "",
         }[seeds]
         assert expected in text and ("SEEDED" in text) is bool(expected)
-    line = privacy_line(pipe)
+    line = repr(pipe).splitlines()[-1]
     assert expected.replace("The", "the").replace(" was ", " is ") in line
+    assert line.startswith("Privacy:") and ("SEEDED" in line) is bool(expected)
 
 
 @pytest.mark.parametrize("n_calls", [1, 2, 3])
@@ -244,8 +244,18 @@ def test_disjoint_calls_of_persons_add_up_in_reports(unit, n_calls):
     expected = 0.5 * n_calls if unit == "person" else 0.5
     (total,) = privacy_report(model).totals
     assert model.privacy_.epsilon == total.epsilon == expected
-    pipe = make_pipeline(skdp.DPMeanTransformer(bounds=(0, 2)), model)
-    assert f"epsilon = {expected:g}" in privacy_line(make_pipeline(pipe[-1]))
+
+
+@pytest.mark.parametrize("n_calls", [1, 2, 3])
+def test_disjoint_calls_of_rows_add_up_in_the_line_of_a_pipeline(n_calls):
+    """Of the calls after `fit`, whose rows are disjoint, the most expensive one is added."""
+    model = skdp.DPSGDClassifier(delta=0.0, classes=[0, 1], max_iter=1)
+    model.set_params(partial_fit_rows="disjoint")
+    pipe = skdp.pipeline.split_budget(make_pipeline(model), 0.5).fit(X, Y)
+    for _ in range(n_calls):
+        pipe[-1].partial_fit(X, Y)
+    assert pipe[-1].privacy_.epsilon == 1.0
+    assert "epsilon = 1, delta = 0 per row" in repr(pipe).splitlines()[-1]
 
 
 def test_a_charge_without_a_finite_cost_is_named():

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp import DPGridSearchCV
-from skdp.model_selection import _runs as runs
 from tests.model_selection.toys import NoisyVote
 
 pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
@@ -33,11 +32,11 @@ class Heard:
         assert X is None and y is None and metadata is None and fitted_estimator is None
 
 
-def heard(strategy, refit=True, inner=None):
+def heard(strategy, refit=True, inner=None, **params):
     estimator = NoisyVote() if inner is None else inner
-    name = "shift" if inner is None else "noisyvote__shift"
+    name = "noisyvote__shift" if isinstance(estimator, Pipeline) else "shift"
     search = DPGridSearchCV(
-        estimator, {name: [0.0, 1.0]}, strategy=strategy, delta=1e-6, refit=refit
+        estimator, {name: [0.0, 1.0]}, strategy=strategy, delta=1e-6, refit=refit, **params
     )
     callback = Heard()
     search.set_callbacks(callback).fit(np.zeros((40, 1)), np.arange(40) % 2)
@@ -58,12 +57,27 @@ def test_stages_are_told(strategy):
     ]
 
 
-def test_the_number_of_runs_is_not_told(monkeypatch):
+class CountedVote(NoisyVote):
+    """Counts its fits."""
+
+    __skdp_kind__ = "private"
+    n_fits = 0
+
+    def fit(self, X, y):
+        type(self).n_fits += 1
+        return super().fit(X, y)
+
+
+def test_the_number_of_runs_is_not_told():
+    """Eight equal numbers of runs have a probability of 2e-8."""
     told = []
-    for count in (1, 9):
-        monkeypatch.setattr(runs, "_number_of_runs", lambda mean, stream, count=count: count)
-        told.append(heard("random_stopping", refit=False))
-    assert told[0] == told[1]
+    numbers = set()
+    for _ in range(8):
+        CountedVote.n_fits = 0
+        told.append(heard("random_stopping", refit=False, inner=CountedVote(), mean_runs=10))
+        numbers.add(CountedVote.n_fits)
+    assert len(numbers) > 1
+    assert all(each == told[0] for each in told)
 
 
 def test_callbacks_inside_are_refused_and_not_called():
