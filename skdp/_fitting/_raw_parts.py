@@ -14,6 +14,7 @@ from skdp._fitting._call_stack import TARGETS, checks_its_steps, is_in_package
 from skdp._fitting._call_states import state_of
 from skdp._fitting._search_prices import dicts_of_grids, listed_values
 from skdp._tools._advice import CALLBACKS
+from skdp._tools._entries import REASONS
 from skdp._tools._parts import (
     copy_parts,
     holds_private,
@@ -33,6 +34,8 @@ from skdp._tools._scores_and_folds import is_unread
 DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
 RAW_STEPS = "has steps that learn from raw rows:"
 UNKNOWN_STEPS = "has steps that skdp does not know, and that may learn from raw rows:"
+ROUNDING_STEPS = f"has steps, each of which {REASONS['not_row_wise']}:"
+OTHER_PROBLEMS = "has"
 IF_PASSED_ON = "if it passes each row to each fit once and unchanged, ignore this warning"
 # Modules of tools that pass each fit one column, or one label, of their targets.
 SPLIT_TARGETS = ("sklearn.multioutput", "sklearn.multiclass")
@@ -50,17 +53,14 @@ class PartProblem(NamedTuple):
     text : str
     is_refused : bool
         True if the fit of the part would be refused after other parts were charged.
-    is_of_plan : bool, default=False
-        True if the part is private and its own fit refuses a step, so that nothing is learned from
-        raw rows.
-    is_unknown : bool, default=False
-        True if the registry does not know the class of the part, which may learn nothing.
+    group : str, default=RAW_STEPS
+        Beginning of the sentence about all problems of this group: `RAW_STEPS`, `UNKNOWN_STEPS`,
+        `ROUNDING_STEPS` or `OTHER_PROBLEMS`, with which nothing is learned from raw rows.
     """
 
     text: str
     is_refused: bool
-    is_of_plan: bool = False
-    is_unknown: bool = False
+    group: str = RAW_STEPS
 
 
 def register_step_reader(find_raw_steps):
@@ -156,7 +156,8 @@ def _problems_of_step(step, is_calling):
     if is_of_targets:
         name = f"func or inverse_func of {name}"
     repeats_rows = hasattr(step.estimator, "fit_resample")
-    return [PartProblem(name + advice, repeats_rows, is_unknown=step.kind == "unknown")]
+    group = {"unknown": UNKNOWN_STEPS, "not_row_wise": ROUNDING_STEPS}.get(step.kind, RAW_STEPS)
+    return [PartProblem(name + advice, repeats_rows, group)]
 
 
 def problems_of_density(estimator, X):
@@ -205,14 +206,9 @@ def text_of_problems(problems):
     problems : list of PartProblem
         At least one.
     """
-    groups = {RAW_STEPS: [], UNKNOWN_STEPS: [], "has": []}
+    groups = {RAW_STEPS: [], UNKNOWN_STEPS: [], ROUNDING_STEPS: [], OTHER_PROBLEMS: []}
     for problem in problems:
-        if problem.is_of_plan:
-            groups["has"].append(problem.text)
-        elif problem.is_unknown:
-            groups[UNKNOWN_STEPS].append(problem.text)
-        else:
-            groups[RAW_STEPS].append(problem.text)
+        groups[problem.group].append(problem.text)
     return "; ".join(
         f"{beginning} {'; '.join(dict.fromkeys(texts))}"
         for beginning, texts in groups.items()
@@ -283,7 +279,9 @@ def _problems_of_private(part, name):
         if refusal:
             return [
                 PartProblem(
-                    f"{title(part, name)}, which refuses its estimator: {refusal}", True, True
+                    f"{title(part, name)}, which refuses its estimator: {refusal}",
+                    is_refused=True,
+                    group=OTHER_PROBLEMS,
                 )
             ]
     return []
@@ -352,7 +350,7 @@ def _problems_of_copies(estimator):
             f"{title(part, '')}, whose folds are a generator, which cannot be copied (give it a "
             "list, or a splitter)",
             is_refused=True,
-            is_of_plan=True,
+            group=OTHER_PROBLEMS,
         )
         for part in (estimator, *nested_parts(estimator).values())
         if is_unread(getattr(part, "cv", None))
@@ -585,7 +583,7 @@ def _raw_with(estimator, values, y, only_tools=False):
     if checks_its_steps(changed):
         refusal = refusal_of_plan(changed)
         if refusal:
-            problems.append(PartProblem(refusal, True, True))
+            problems.append(PartProblem(refusal, is_refused=True, group=OTHER_PROBLEMS))
     return problems
 
 

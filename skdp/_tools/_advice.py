@@ -27,6 +27,19 @@ WORDS = (
     "them. scikit-learn's encoders store them with the column's type, which a single missing "
     "value changes, and the fitted encoder reveals the change"
 )
+PRODUCTS = (
+    "it multiplies matrices: use a function of your own that computes each row's products by "
+    "np.multiply(X, weights, order='C').sum(axis=1), in a FunctionTransformer, and declare it by "
+    "its attribute __skdp_kind__ = 'stateless'"
+)
+ROW_WISE_REMEDIES = {
+    "Normalizer": "use Normalizer(norm='max'), or the data_norm of the private step",
+    "FunctionTransformer": (
+        "use a function of scipy.special, such as log1p or expm1, which takes one number at a "
+        "time, or one of your own that begins with X = np.array(X, order='C') and declares itself "
+        "by its attribute __skdp_kind__ = 'stateless'"
+    ),
+}
 HASHES = (
     "the order in which it adds colliding numbers depends on other rows, so their sum may be "
     "rounded differently: use input_type='string', or an integer dtype"

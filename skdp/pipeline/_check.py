@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import TableForm
@@ -16,7 +15,13 @@ from skdp._tools._functions import is_elementwise
 from skdp._tools._registry import known_caller
 from skdp.base import terms_of
 from skdp.pipeline._instances import is_estimator
-from skdp.pipeline._known import candidates_of, find_raw_steps, inner_parts, join_names
+from skdp.pipeline._known import (
+    candidates_of,
+    find_raw_steps,
+    inner_parts,
+    join_names,
+    row_wise_remedy,
+)
 from skdp.pipeline._parameters import PublicTable, find_refusals
 from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import (
@@ -59,19 +64,6 @@ NULLS = (
     "one null in an integer column of polars or Arrow turns all its cells into floats before the "
     "function is called: use validate=True, which refuses nulls, or float columns"
 )
-PRODUCTS = (
-    "it multiplies matrices: use a function of your own that computes each row's products by "
-    "np.multiply(X, weights, order='C').sum(axis=1), in a FunctionTransformer, and declare it by "
-    "its attribute __skdp_kind__ = 'stateless'"
-)
-ROW_WISE_REMEDIES = {
-    "Normalizer": "use Normalizer(norm='max'), or the data_norm of the private step",
-    "FunctionTransformer": (
-        "use a function of scipy.special, such as log1p or expm1, which takes one number at a "
-        "time, or one of your own that begins with X = np.array(X, order='C') and declares itself "
-        "by its attribute __skdp_kind__ = 'stateless'"
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -411,7 +403,7 @@ def _finding(step):
         message = step.advice
     elif step.kind == "not_row_wise":
         message = f"{name} {REASONS['not_row_wise']}, because of the person as the unit or of "
-        message += f"count='noisy'; {_row_wise_remedy(step.estimator)}"
+        message += f"count='noisy'; {row_wise_remedy(step.estimator)}"
     elif step.kind == "wrapper":
         message = f"{name} {REASONS['wrapper']}; {UNPLANNED}"
         if not holds_private(step.estimator):
@@ -438,14 +430,6 @@ def _raw_candidates(step):
         yield Finding(
             step.title, PROBLEMS["learns"], f"a candidate of the search is not private: {text}"
         )
-
-
-def _row_wise_remedy(estimator):
-    """Return the remedy for an estimator whose output rows depend on other rows."""
-    part = estimator
-    if isinstance(estimator, FrozenEstimator):
-        part = estimator.estimator
-    return ROW_WISE_REMEDIES.get(type(part).__name__, PRODUCTS)
 
 
 def _of_cross_validator(step, steps):

@@ -213,19 +213,3 @@ def sparsity(estimator):
     if entry.sparse == "kept" and not as_it_is:
         return "made"
     return entry.sparse
-
-
-def is_row_wise(estimator):
-    """Return True if each output row of a step depends on its input row alone, to the last bit.
-
-    This holds for skdp's estimators. A declaration with ``__skdp_kind__`` is trusted.
-
-    Parameters
-    ----------
-    estimator : estimator, "passthrough", "drop" or None
-        A step that is stateless, declared or frozen.
-    """
-    if isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    entry = accepted_entry(estimator)
-    return entry is None or bool(entry.is_row_wise(estimator))

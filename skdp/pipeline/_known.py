@@ -13,7 +13,17 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
-from skdp._tools._advice import CALLBACKS, COLUMNS, DECLARE, DENSITY, FITTED, MEMORY, SELECTOR
+from skdp._tools._advice import (
+    CALLBACKS,
+    COLUMNS,
+    DECLARE,
+    DENSITY,
+    FITTED,
+    MEMORY,
+    PRODUCTS,
+    ROW_WISE_REMEDIES,
+    SELECTOR,
+)
 from skdp._tools._entries import ACCEPTED
 from skdp._tools._parts import is_step, parts_of, raw_callbacks
 from skdp._tools._registry import UNKNOWN, find_entry
@@ -25,7 +35,7 @@ from skdp.utils._values import FrozenValue
 
 @dataclass(frozen=True, eq=False)
 class RawStep(FrozenValue):
-    """A part of an estimator that learns from rows without privacy, or may do so.
+    """A part of an estimator that may reveal more about rows than the charges cover.
 
     Parameters
     ----------
@@ -34,7 +44,8 @@ class RawStep(FrozenValue):
     estimator : object
         An estimator, or the parameter through which a container learns.
     kind : str
-        "learns", "resamples", "calibrates", "cross_validates" or "unknown"; see `REASONS`.
+        "learns", "resamples", "calibrates", "cross_validates", "unknown" or "not_row_wise"; see
+        `REASONS`.
     advice : str
         Advice on a replacement.
     """
@@ -109,8 +120,10 @@ def accepted_entry(estimator):
 def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
     """Return the parts of an estimator that learn from rows without privacy, or may do so.
 
-    Nothing is fitted or copied. Private steps, steps that learn nothing, frozen steps and
-    subclasses of skdp's estimators are omitted.
+    Steps before a release in which the number of rows is private are also returned if they may
+    round a row differently when this number changes: a bin or threshold behind them could turn the
+    rounding of other rows into a whole unit. Nothing is fitted or copied. Private steps, other
+    steps that learn nothing, frozen steps and subclasses of skdp's estimators are omitted.
 
     Parameters
     ----------
@@ -139,12 +152,12 @@ def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
     standardscaler | learns | use DPStandardScaler
     """
     raw_steps = []
-    _add_raw_steps(estimator, "", raw_steps, with_fitted, is_sparse)
+    _add_raw_steps(estimator, "", raw_steps, with_fitted, is_sparse, later=())
     return raw_steps
 
 
-def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
-    """Add the parts of an estimator that learn from rows without privacy to the list `raw_steps`.
+def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse, later):
+    """Add the parts that `find_raw_steps` returns for an estimator to the list `raw_steps`.
 
     Parameters
     ----------
@@ -155,6 +168,8 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
     raw_steps : list of RawStep
     with_fitted, is_sparse : bool
         As in `find_raw_steps`.
+    later : tuple
+        The steps of all enclosing pipelines that receive the output of the estimator.
     """
     # Some classes have no `get_params`, or methods other than those of steps.
     is_part = is_step(estimator) or find_entry(estimator) is not UNKNOWN
@@ -164,6 +179,8 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
         # An estimator that is frozen twice has learned from unknown rows, too.
         if with_fitted and find_raw_steps(estimator.estimator, with_fitted=True):
             raw_steps.append(RawStep(name, estimator, "opaque", FITTED))
+        elif _is_rounding_released(estimator, later):
+            raw_steps.append(_not_row_wise(name, estimator))
         return
     kind = vars(type(estimator)).get("__skdp_kind__")
     advice = DECLARE
@@ -171,21 +188,80 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
         kind, advice = kind_by_table(estimator)
     if kind not in (*ACCEPTED, "container", "wrapper", "local"):
         raw_steps.append(RawStep(name, estimator, kind, advice))
+    elif _is_rounding_released(estimator, later):
+        raw_steps.append(_not_row_wise(name, estimator))
     for part, value, reason in _raw_choices(estimator, is_sparse):
         raw_steps.append(RawStep(join_names(name, part), value, "learns", reason))
     is_prefit = getattr(estimator, "prefit", None) is True
     earlier = []
-    for part, inner in (*inner_parts(estimator), *candidates_of(estimator)):
+    parts = [*inner_parts(estimator), *candidates_of(estimator)]
+    for i, (part, inner) in enumerate(parts):
         if is_prefit and is_estimator(inner):
             inner = FrozenEstimator(inner)
         # Once rows are reported privately, later steps compute only from the reports.
         if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
             reads_table = part not in ("final_estimator", "transformer")
             inner_name = join_names(name, part)
-            _add_raw_steps(inner, inner_name, raw_steps, with_fitted, is_sparse and reads_table)
+            behind = later
+            if hasattr(estimator, "steps"):
+                behind = (*(step for _, step in parts[i + 1 :]), *later)
+            _add_raw_steps(
+                inner, inner_name, raw_steps, with_fitted, is_sparse and reads_table, behind
+            )
         if hasattr(estimator, "steps"):
             earlier.append(inner)
             is_sparse = may_give_sparse(inner, is_sparse)
+
+
+def is_row_wise(estimator):
+    """Return True if each output row of a step depends on its input row alone, to the last bit.
+
+    This holds for skdp's estimators. A declaration with ``__skdp_kind__`` is trusted.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step that is stateless, declared or frozen.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    entry = accepted_entry(estimator)
+    return entry is None or bool(entry.is_row_wise(estimator))
+
+
+def row_wise_remedy(estimator):
+    """Return advice on a replacement for a step that is not row-wise."""
+    if isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    return ROW_WISE_REMEDIES.get(type(estimator).__name__, PRODUCTS)
+
+
+def _not_row_wise(name, estimator):
+    return RawStep(name, estimator, "not_row_wise", row_wise_remedy(estimator))
+
+
+def hides_number_of_rows(accountant, count):
+    """Return True if a private estimator with these parameters treats the number as private."""
+    config = getattr(accountant, "config", None)
+    is_noisy = isinstance(count, str) and count == "noisy"
+    return getattr(config, "unit", None) == "person" or is_noisy
+
+
+def _is_rounding_released(estimator, later):
+    """Return True if a step is not row-wise and a later release hides the number of rows.
+
+    The ledger of an accountant is read only for such a step.
+    """
+    return not is_row_wise(estimator) and any(map(_releases_hidden_rows, later))
+
+
+def _releases_hidden_rows(step):
+    """Return True if a fit of a step makes a release in which the number of rows is private."""
+    if not is_step(step) or isinstance(step, FrozenEstimator):
+        return False
+    if hasattr(step, "epsilon") and hasattr(step, "accountant"):
+        return hides_number_of_rows(step.accountant, getattr(step, "count", None))
+    return any(_releases_hidden_rows(inner) for _, inner in inner_parts(step))
 
 
 def _reports_rows(step):

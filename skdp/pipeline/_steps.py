@@ -31,8 +31,8 @@ from skdp.pipeline._instances import (
     step_message,
     with_params,
 )
-from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, sparsity
-from skdp.pipeline._known import is_skrub_container, join_names
+from skdp.pipeline._kinds import held, is_private, judge_step, sparsity
+from skdp.pipeline._known import hides_number_of_rows, is_row_wise, is_skrub_container, join_names
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
@@ -118,10 +118,9 @@ class Step(Place):
         """True if the step is private and its guarantee treats the number of rows as private."""
         if self.kind != "private":
             return False
-        terms = getattr(self.params["accountant"], "config", None)
-        count = self.params.get("count")
-        is_noisy = isinstance(count, str) and count == "noisy"
-        return self.by_person or getattr(terms, "unit", None) == "person" or is_noisy
+        return self.by_person or hides_number_of_rows(
+            self.params["accountant"], self.params.get("count")
+        )
 
     def parameter(self, name):
         """Return the name of a step's parameter in `set_params` of the pipeline."""

@@ -1,11 +1,14 @@
 """Steps of scikit-learn before a release in which the number of rows is private."""
 
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.special
 from scipy.sparse import issparse
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
@@ -27,6 +30,7 @@ from skdp import (
     DPTableVectorizer,
     PrivacyAccountant,
 )
+from skdp.exceptions import RawDataWarning
 from skdp.pipeline import check_pipeline, plan_pipeline, split_budget
 
 
@@ -110,6 +114,50 @@ def test_is_accepted_where_the_number_of_rows_is_public(name):
 def test_row_wise_steps_are_accepted(name, private):
     for step in wrapped(ROW_WISE[name]):
         assert check_pipeline(make_pipeline(step, PRIVATE[private]())).accepted
+
+
+def fit_by_person(pipe, n_columns=3):
+    """Fit a pipeline and return the messages of all RawDataWarnings."""
+    X = np.random.default_rng(0).uniform(size=(60, n_columns))
+    is_by_person = any(getattr(step, "accountant", None) for step in pipe)
+    groups = {"groups": np.arange(60) // 2} if is_by_person else {}
+    with config_context(enable_metadata_routing=True), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        pipe.fit(X, np.arange(60) % 2, **groups)
+    return [str(w.message) for w in seen if issubclass(w.category, RawDataWarning)]
+
+
+def fitted_inside(step):
+    """The step with a fitted estimator, if it is frozen."""
+    if isinstance(step, FrozenEstimator):
+        step.estimator.fit(np.random.default_rng(0).uniform(size=(60, 3)))
+    return step
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("private", PRIVATE)
+@pytest.mark.parametrize("name", [*TOGETHER, "Binarizer", "PolynomialFeatures", "np.sqrt"])
+def test_a_fit_warns_exactly_where_the_check_finds_it(name, private):
+    for step in wrapped((TOGETHER | ROW_WISE)[name]):
+        pipe = make_pipeline(clone(fitted_inside(step)), PRIVATE[private]())
+        messages = fit_by_person(pipe)
+        assert len(messages) == (name in TOGETHER)
+        assert not messages or "may round a row differently" in messages[0]
+        assert check_pipeline(pipe).accepted is (name not in TOGETHER)
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_a_fit_is_refused_before_the_charge_if_its_owner_asks_for_it(name):
+    accountant = by_person(on_raw_data="raise")
+    pipe = make_pipeline(TOGETHER[name], DPMeanTransformer(bounds=(0, 1), accountant=accountant))
+    with pytest.raises(ValueError, match="may round a row differently"):
+        fit_by_person(pipe)
+    assert not accountant.charges
+    # It matters neither behind the release nor where the number of rows is public.
+    first = DPMeanTransformer(bounds=(0, 1), accountant=accountant)
+    assert not fit_by_person(make_pipeline(first, TOGETHER[name]))
+    assert not fit_by_person(make_pipeline(TOGETHER[name], DPMeanTransformer(bounds=(0, 1))))
 
 
 def test_plans_and_searches_refuse_it_before_the_charge():
