@@ -358,7 +358,7 @@ def report_unfilled_means(means, noise_std, low, high):
     low, high : ndarray of shape (n_columns,)
         Bounds.
     """
-    is_typical = _is_typical(np.where(means < 0.0, low, high))
+    is_typical = np.isin(np.where(means < 0.0, low, high), TYPICAL_VALUES)
     # If a fraction p of flags has the other value, the mean is shifted by 2 p.
     limits = np.where(is_typical, 2.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_DISTANCE_OF_MEAN)
     _report_unfilled(1.0 - np.abs(means), noise_std, limits)
@@ -376,7 +376,7 @@ def report_unfilled_variances(means, mean_squares, noise_std, low, high):
     low, high : ndarray of shape (n_columns,)
         Bounds.
     """
-    is_typical = _is_typical(np.where(means < 0.0, low, high))
+    is_typical = np.isin(np.where(means < 0.0, low, high), TYPICAL_VALUES)
     # If a fraction p of flags has the other value, their variance is 4 p (1 - p).
     limits = np.where(is_typical, 4.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_VARIANCE)
     # The square of the mean is also noisy.
@@ -419,7 +419,7 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
         (low, first, last, 1.0 - fractions.max()),
         (high, 1.0 - last, 1.0 - first, fractions.min()),
     ):
-        is_typical = _is_typical(end) & (nearest <= EQUAL_SPREAD)
+        is_typical = np.isin(end, TYPICAL_VALUES) & (nearest <= EQUAL_SPREAD)
         limits = np.where(is_typical, MAX_OTHERS_OF_TYPICAL_VALUE, MAX_ROWS_ELSEWHERE)
         is_unfilled |= (farthest <= MAX_SPREAD) & (rows_elsewhere + noise <= limits)
         has_typical_value |= is_typical
@@ -444,10 +444,6 @@ def _report_unfilled(statistic, noise_std, limits):
     columns = np.flatnonzero(is_zero & is_certain)
     if len(columns):
         report_finding(UNFILLED, columns)
-
-
-def _is_typical(values):
-    return np.isin(values, TYPICAL_VALUES)
 
 
 def is_in_one_bin(counts, others, edges, noise_std, n_units, *, has_values=True, is_declared=True):
