@@ -237,6 +237,7 @@ def row_wise_remedy(estimator):
 
 
 def _not_row_wise(name, estimator):
+    """Return the `RawStep` of a step that may round a row differently if their number changes."""
     return RawStep(name, estimator, "not_row_wise", row_wise_remedy(estimator))
 
 
