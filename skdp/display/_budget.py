@@ -179,7 +179,7 @@ class CompositionDisplay(Display):
     def from_event(
         cls, event, counts, *, delta, methods=None, rdp_order=16.0, relation="add_remove"
     ):
-        """Draw the epsilon of an event that is composed with itself.
+        """Return a display of the epsilon of an event that is composed with itself.
 
         Parameters
         ----------
@@ -202,22 +202,37 @@ class CompositionDisplay(Display):
         CompositionDisplay
         """
         counts = np.asarray(counts)
-        epsilons = {}
-        if methods is None:
+        by_default = methods is None
+        if by_default:
             methods = list(LINES)
+        epsilons = {}
+        error = None
         for method in methods:
             if method not in LINES:
                 raise ValueError(f"methods must be among {sorted(LINES)}, got {method!r}")
-            if method == "rdp_order":
-                cost = rdp(event, rdp_order, relation=relation)
-                values = [rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts]
+            try:
+                values = cls._epsilons(event, counts, method, delta, rdp_order, relation)
+            except ValueError as not_applicable:
+                if not by_default:
+                    raise
+                error = not_applicable
             else:
-                values = [
-                    get_epsilon(event * int(n), delta, relation=relation, method=method)
-                    for n in counts
-                ]
-            epsilons[method] = np.array(values)
+                epsilons[method] = values
+        # An invalid count or delta, for example, is refused by every method.
+        if error is not None and not epsilons:
+            raise error
         return cls(counts, epsilons, delta=delta, rdp_order=rdp_order)
+
+    @staticmethod
+    def _epsilons(event, counts, method, delta, rdp_order, relation):
+        """Return the epsilon of each number of releases by one method; see `from_event`."""
+        if method == "rdp_order":
+            cost = rdp(event, rdp_order, relation=relation)
+            return np.array([rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts])
+        composed = [event * int(n) for n in counts]
+        return np.array(
+            [get_epsilon(each, delta, relation=relation, method=method) for each in composed]
+        )
 
     def _draw(self, ax):
         """Draw the lines."""
