@@ -42,8 +42,6 @@ TARGET_NOISE = 0.01
 FRACTIONS = (0.002, 0.2)
 # Rows are not whitened if the noise is larger than this fraction.
 MAX_NOISE = 1.0
-# The same limit for classes, one of which may be rare.
-MAX_NOISE_OF_CLASSES = 0.7
 # For classes, the largest fraction of mu squared. Where one class is rare, the noise of the steps
 # determines the loss, and a fifth of the budget for the second moment costs more than it gains.
 MAX_FRACTION_OF_CLASSES = 0.05
@@ -284,17 +282,15 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     whole = RowWhitening(n_rows=n_rows, n_columns=n_columns, center=center, mechanism=mechanism)
     noise = whole.noise_norm * n_columns / TYPICAL_SQUARED_NORM
     low, high = FRACTIONS
-    max_noise = MAX_NOISE
     gradient_distance = 1.0
     relative_constant = 1.0
     if loss_spec.score_exponent is not None:
         high = min(high, MAX_FRACTION_OF_CLASSES)
-        max_noise = min(max_noise, MAX_NOISE_OF_CLASSES)
         gradient_distance = DISTANCE_OF_CLASSES
         relative_constant = CONSTANT_OF_CLASSES
     fraction = min(max((noise / TARGET_NOISE) ** 2, low), high)
     noise /= math.sqrt(fraction)
-    if noise > max_noise:
+    if noise > MAX_NOISE:
         return None
     # The noise relative to the second moment is proportional to the square of the distance.
     distance_factor = max(1.0, math.sqrt(LOW_NOISE / noise))
