@@ -20,7 +20,7 @@ from scipy.linalg import eigh
 from skdp._data._bounded import BoundedRows, max_bounded_additions
 from skdp._data._parts import max_additions, sum_over
 from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
-from skdp._optim._default_settings import Settings, automatic_settings, necessary_steps
+from skdp._optim._default_settings import Settings, automatic_settings
 from skdp._optim._whitened_rows import SAFETY, WHITENED_NORM, WhitenedRows
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.linear_model._row_center import MIN_UNIT, UNIT_PER_SPREAD, RowCenter, reserve_for_center
@@ -295,8 +295,11 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     # The noise relative to the second moment is proportional to the square of the distance.
     distance_factor = max(1.0, math.sqrt(LOW_NOISE / noise))
     # A direction that is hidden by noise is the slower, the larger the noise: like the root of it,
-    # as the condition number.
-    steps_factor = max(1.0, math.sqrt(noise / LOW_NOISE))
+    # as the condition number. For classes, more steps made no difference: with so much noise, the
+    # penalty outweighs the loss in these directions.
+    steps_factor = 1.0
+    if loss_spec.score_exponent is None:
+        steps_factor = max(1.0, math.sqrt(noise / LOW_NOISE))
     scale = mechanism.scale / math.sqrt(fraction)
     whitening = replace(
         whole,
@@ -324,13 +327,6 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     problem = rows.sgd_problem(shape, whitened_spec)
     requested = Settings(settings.optimizer, alpha_of_columns=min_alpha)
     settings = automatic_settings(problem, requested)
-    if loss_spec.score_exponent is not None:
-        # Directions that are hidden by noise need no more steps than the penalty allows for.
-        necessary = necessary_steps(problem, replace(requested, clip=settings.clip))
-        n_steps = max(loss_spec.whitened_steps, min(whitened_spec.whitened_steps, necessary))
-        whitened_spec = replace(whitened_spec, whitened_steps=n_steps)
-        problem = rows.sgd_problem(shape, whitened_spec)
-        settings = automatic_settings(problem, requested)
     if settings.sampling != "full":
         # The fractions of mu squared add up for Gaussian steps, not for sampled ones.
         return None
