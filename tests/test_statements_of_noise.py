@@ -136,7 +136,10 @@ def test_a_scale_that_is_relative_names_its_unit(model, words):
 @pytest.mark.parametrize(
     ("kind", "unit"),
     [
-        (skdp.DPLogisticRegression, "the released norm about the released center"),
+        (
+            partial(skdp.DPLogisticRegression, class_weight={0: 1.0, 1: 2.0}),
+            "the released norm about the released center",
+        ),
         (
             partial(skdp.DPRidge, target_bounds=(0, 1)),
             "the gradients of rows whitened by the released second moment",

@@ -18,6 +18,7 @@ with 10 columns, of which one in ten, in 100 or in 1,000 is positive. delta is 1
 table, or 1e-6; noise is drawn afresh in each fit.
 """
 
+import itertools
 import os
 import sys
 import warnings
@@ -27,9 +28,14 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import r2_score, roc_auc_score
 
-from skdp import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor, DPSGDClassifier
+from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPSGDClassifier
 from skdp.gam._plan import AdditiveFit
 from skdp.linear_model import _row_center, _whitening
+
+# Number of columns of the tables of classes, and the limit of the noise with which they are
+# whitened.
+N_COLUMNS = 20
+LIMIT = _whitening.MAX_NOISE
 
 
 def scaled_columns(n_fits):
@@ -125,34 +131,101 @@ def whitened_rows(n_fits):
                 print(line, flush=True)
 
 
-def rare_rows(rng, n_rows, n_columns, rate):
-    """Return rows within the unit ball, and labels of a logistic model with a rate of positives."""
-    values = np.clip(rng.normal(size=(n_rows, n_columns)), -4.0, 4.0)
-    scores = values @ np.random.default_rng(1).normal(size=n_columns) * (2.4 / n_columns**0.5)
+def independent_columns(rng, n_rows):
+    values = np.clip(rng.normal(size=(n_rows, N_COLUMNS)), -4.0, 4.0)
+    weights = np.random.default_rng(1).normal(size=N_COLUMNS) / N_COLUMNS**0.5
+    return values / 7.5, 2.4 * values @ weights
+
+
+def two_columns_of_use(rng, n_rows):
+    X, _ = independent_columns(rng, n_rows)
+    return X, 1.7 * 7.5 * (X[:, 0] + X[:, 1])
+
+
+def one_large_column(rng, n_rows):
+    X, score = independent_columns(rng, n_rows)
+    score -= X[:, 0] * (score @ X[:, 0]) / (X[:, 0] @ X[:, 0])
+    return X * np.append(2.3, np.full(N_COLUMNS - 1, 0.25)), score
+
+
+def heavy_tails(rng, n_rows):
+    values = np.clip(rng.standard_t(2.5, size=(n_rows, N_COLUMNS)), -50.0, 50.0)
+    weights = np.random.default_rng(1).normal(size=N_COLUMNS) / N_COLUMNS**0.5
+    return values / 32.0, 3.1 * np.tanh(values) @ weights
+
+
+def two_categories(rng, n_rows):
+    """Return one-hot columns of two categorical columns with ten unequal frequencies each."""
+    effects_rng = np.random.default_rng(2)
+    frequencies = np.arange(1.0, 11.0) ** -1.5
+    frequencies /= frequencies.sum()
+    columns, score = [], 0.0
+    for _ in range(2):
+        codes = rng.choice(10, size=n_rows, p=frequencies)
+        columns.append(np.eye(10)[codes])
+        score = score + effects_rng.normal(size=10)[codes]
+    return np.hstack(columns) / 2.0**0.5, 1.13 * score
+
+
+def with_rate(score, rate):
+    """Return the probabilities of the second class of a logistic model with a mean rate."""
     low, high = -30.0, 30.0
     for _ in range(60):
         middle = (low + high) / 2.0
-        is_rare = expit(scores + middle).mean() < rate
-        low, high = (middle, high) if is_rare else (low, middle)
-    y = (rng.random(n_rows) < expit(scores + low)).astype(int)
-    return values / np.linalg.norm(values, axis=1).max(), y
+        is_below = expit(score + middle).mean() < rate
+        low, high = (middle, high) if is_below else (low, middle)
+    return low, expit(score + low)
+
+
+def expected_scores(model, X, p):
+    """Return the expected AUC and loss of a classifier where class 1 has the probabilities p."""
+    score = model.decision_function(X)
+    labels = np.repeat([1, 0], len(p))
+    auc = roc_auc_score(labels, np.tile(score, 2), sample_weight=np.append(p, 1.0 - p))
+    losses = np.logaddexp(0.0, -score), np.logaddexp(0.0, score)
+    if isinstance(model, DPLinearSVC):
+        losses = np.maximum(0.0, 1.0 - score), np.maximum(0.0, 1.0 + score)
+    return auc, np.mean(p * losses[0] + (1.0 - p) * losses[1])
 
 
 def whitened_classes(n_fits):
-    limits = {"centered": 0.0, "whitened": _whitening.MAX_NOISE}
-    print(f"{'positive':>10}{'epsilon':>8}" + "".join(f"{name:>18}" for name in limits))
-    for rate in (0.1, 0.01, 0.001):
-        for epsilon in (1.0, 10.0):
-            line = f"{rate:10g}{epsilon:8g}"
-            for _whitening.MAX_NOISE_OF_CLASSES in limits.values():
-                scores = []
-                for fit in range(n_fits):
-                    X, y = rare_rows(np.random.default_rng(fit), 60_000, 10, rate)
-                    model = DPLogisticRegression(epsilon, mechanism="gradient")
-                    model.fit(X[:40_000], y[:40_000])
-                    scores.append(roc_auc_score(y[40_000:], model.decision_function(X[40_000:])))
-                line += f"{fmean(scores):10.3f} ± {stdev(scores) / n_fits**0.5:.3f}"
-            print(line, flush=True)
+    n_rows = 40_000
+    sampling_error = N_COLUMNS / (2.0 * n_rows)
+    models = {"log_loss": DPSGDClassifier(loss="log_loss"), "hinge": DPLinearSVC()}
+    tables = (
+        independent_columns,
+        two_columns_of_use,
+        one_large_column,
+        heavy_tails,
+        two_categories,
+    )
+    print(
+        f"{'table':20}{'positive':>9}{'epsilon':>8} {'loss':10}{'AUC':>6}"
+        f"{'d AUC':>16}{'d loss':>14}"
+    )
+    for make_rows, rate, epsilon in itertools.product(tables, (0.3, 0.01), (0.3, 1.0)):
+        X_test, score_test = make_rows(np.random.default_rng(12345), 20_000)
+        intercept, p_test = with_rate(score_test, rate)
+        for name, model in models.items():
+            pairs = []
+            for fit in range(n_fits):
+                rng = np.random.default_rng([fit, 7])
+                X, score = make_rows(rng, n_rows)
+                y = (rng.random(n_rows) < expit(score + intercept)).astype(int)
+                model.set_params(epsilon=epsilon, random_state=fit)
+                pair = []
+                for _whitening.MAX_NOISE in (0.0, LIMIT):
+                    pair.append(expected_scores(model.fit(X, y), X_test, p_test))
+                pairs.append(pair)
+            scores = np.array(pairs)
+            change = (scores[:, 1] - scores[:, 0]) / [1.0, sampling_error]
+            mean, error = change.mean(axis=0), change.std(axis=0, ddof=1) / n_fits**0.5
+            print(
+                f"{make_rows.__name__:20}{rate:9g}{epsilon:8g} {name:10}"
+                f"{scores[:, 0, 0].mean():6.3f}{mean[0]:+9.4f} ± {error[0]:.4f}"
+                f"{mean[1]:+8.2f} ± {error[1]:.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

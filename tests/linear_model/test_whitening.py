@@ -47,7 +47,6 @@ def whiten_small_tables(request, monkeypatch):
     """Whiten with more noise than fits do, so that tables may be small; one test has the limit."""
     if "limit" not in request.fixturenames:
         monkeypatch.setattr(_whitening, "MAX_NOISE", 4.0)
-        monkeypatch.setattr(_whitening, "MAX_NOISE_OF_CLASSES", 4.0)
         monkeypatch.setattr(_whitening, "MIN_ROWS_PER_COLUMN", 20)
 
 
@@ -214,12 +213,51 @@ def test_limits_of_the_noise_and_of_the_rows(limit):
         distances.append(whitening.distance_factor)
     assert n_steps[0] > n_steps[1] == n_steps[2]
     assert distances[0] == 1.0 < distances[1] < distances[2]
-    for name in CLASSIFIERS:
-        is_whitened = [
-            whitening_of(name, n=10**5, d=20, epsilon=epsilon) is not None
-            for epsilon in (0.1, 1.0, 10.0)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classes_pay_little_for_the_second_moment(name, limit):
+    """The noise of steps determines the loss of a rare class; a wide table is only centered."""
+    assert whitening_of(name, n=10**5, d=60, epsilon=0.1) is None
+    for n, d, epsilon in [(10**4, 5, 0.3), (10**5, 20, 0.1), (10**5, 20, 1.0), (10**6, 60, 10.0)]:
+        fit = plan_of(name, n=n, d=d, epsilon=epsilon).mechanism
+        whitening = fit.rows.whitening
+        assert whitening.noise_norm <= limit * _whitening.TYPICAL_SQUARED_NORM / d
+        multipliers = [
+            whitening.center.mechanism.noise_multiplier,
+            whitening.mechanism.noise_multiplier,
+            fit.weights.sgd.noise_multiplier / np.sqrt(fit.weights.sgd.n_steps),
         ]
-        assert is_whitened == [False, False, True]
+        # The squares of the reciprocals add up to that of the whole fit.
+        budgets = np.array(multipliers) ** -2.0
+        assert budgets[1] < 0.051 * (budgets[1] + budgets[2])
+        assert fit.weights.sgd.n_steps == 64
+
+
+@pytest.mark.parametrize("name", ["ridge", *CLASSIFIERS])
+def test_rows_of_a_rare_class_keep_their_gradients(name, limit):
+    """They are farther from the center than others, but not twice as far."""
+    rng = np.random.default_rng(0)
+    n, d = 5000, 10
+    fit = plan_of(name, n=n, d=d, epsilon=1.0).mechanism
+    X = rng.normal(size=(n, d)) / 8.0
+    is_rare = np.arange(n) < 50
+    X[is_rare, 0] += 3.0 / 8.0
+    whitening = fit.rows.whitening.run(X, 1.0, RandomSource(0))
+    weights = whitening.row_weights(X)
+    is_lighter = np.mean(weights[is_rare]) < 0.99 * np.mean(weights)
+    assert is_lighter == (name == "ridge")
+
+
+def test_where_rows_are_longer_than_the_bound_those_of_classes_are_shortened(limit):
+    X = np.random.default_rng(0).normal(size=(40_000, 5))
+    X *= 10.0 / np.linalg.norm(X, axis=1, keepdims=True)
+    fit = plan_of("sgd", n=len(X), d=5, epsilon=1.0).mechanism
+    whitening = fit.rows.whitening.run(X, 1.0, RandomSource(0))
+    whitened = (X - whitening.center) @ whitening.transform
+    weights = whitening.row_weights(X)[:, np.newaxis]
+    values = np.linalg.eigvalsh((whitened * weights).T @ whitened / len(X))
+    assert values[-1] <= whitening.second_moment
 
 
 def test_where_rows_hardly_vary_the_model_is_as_good_as_without_whitening(limit, monkeypatch):
