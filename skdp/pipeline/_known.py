@@ -11,8 +11,10 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_selection import SelectorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from skdp._data._forms import DENSE, SPARSE_MATRIX
 from skdp._tools._advice import CALLBACKS, COLUMNS, DECLARE, DENSITY, FITTED, MEMORY, SELECTOR
 from skdp._tools._entries import ACCEPTED
 from skdp._tools._parts import is_step, parts_of, raw_callbacks
@@ -106,7 +108,7 @@ def accepted_entry(estimator):
     return None
 
 
-def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
+def find_raw_steps(estimator, with_fitted=False, sparsity=DENSE):
     """Return the parts of an estimator that learn from rows without privacy, or may do so.
 
     Nothing is fitted or copied. Private steps, steps that learn nothing, frozen steps and
@@ -120,8 +122,8 @@ def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
     with_fitted : bool, default=False
         If True, frozen estimators and the model of a selection with ``prefit=True`` are included,
         with the kind "opaque".
-    is_sparse : bool, default=False
-        True if its table is known to be a sparse matrix.
+    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}, default=DENSE
+        Sparsity of its table, which is `DENSE` if unknown.
 
     Returns
     -------
@@ -139,11 +141,11 @@ def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
     standardscaler | learns | use DPStandardScaler
     """
     raw_steps = []
-    _add_raw_steps(estimator, "", raw_steps, with_fitted, is_sparse)
+    _add_raw_steps(estimator, "", raw_steps, with_fitted, sparsity)
     return raw_steps
 
 
-def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
+def _add_raw_steps(estimator, name, raw_steps, with_fitted, sparsity):
     """Add the parts of an estimator that learn from rows without privacy to the list `raw_steps`.
 
     Parameters
@@ -153,7 +155,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
     name : str
         Name of the estimator, which begins the names of its parts.
     raw_steps : list of RawStep
-    with_fitted, is_sparse : bool
+    with_fitted, sparsity
         As in `find_raw_steps`.
     """
     # Some classes have no `get_params`, or methods other than those of steps.
@@ -171,7 +173,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
         kind, advice = kind_by_table(estimator)
     if kind not in (*ACCEPTED, "container", "wrapper", "local"):
         raw_steps.append(RawStep(name, estimator, kind, advice))
-    for part, value, reason in _raw_choices(estimator, is_sparse):
+    for part, value, reason in _raw_choices(estimator, sparsity):
         raw_steps.append(RawStep(join_names(name, part), value, "learns", reason))
     is_prefit = getattr(estimator, "prefit", None) is True
     earlier = []
@@ -182,10 +184,11 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
         if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
             reads_table = part not in ("final_estimator", "transformer")
             inner_name = join_names(name, part)
-            _add_raw_steps(inner, inner_name, raw_steps, with_fitted, is_sparse and reads_table)
+            inner_sparsity = sparsity if reads_table else DENSE
+            _add_raw_steps(inner, inner_name, raw_steps, with_fitted, inner_sparsity)
         if hasattr(estimator, "steps"):
             earlier.append(inner)
-            is_sparse = may_give_sparse(inner, is_sparse)
+            sparsity = possible_sparsity(inner, sparsity)
 
 
 def _reports_rows(step):
@@ -215,14 +218,14 @@ def _ignores_targets(step):
     return package in IGNORE_TARGETS or f"{package}.{name}" in IGNORE_TARGETS
 
 
-def _raw_choices(estimator, is_sparse):
+def _raw_choices(estimator, sparsity):
     """Yield name, value and advice for parameters with which a container learns or stores rows.
 
     Parameters
     ----------
     estimator : estimator
-    is_sparse : bool
-        True if its table is known to be sparse.
+    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
+        Sparsity of its table.
     """
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
@@ -230,7 +233,7 @@ def _raw_choices(estimator, is_sparse):
         for part in estimator.transformers:
             if callable(part[-1]) and type(part[-1]) is not make_column_selector:
                 yield f"{part[0]}__columns", part[-1], COLUMNS
-        if may_give_sparse(estimator, is_sparse):
+        if possible_sparsity(estimator, sparsity):
             yield "sparse_threshold", estimator.sparse_threshold, DENSITY
     elif is_skrub_container(estimator) and selects_by_values(estimator.cols):
         yield "cols", estimator.cols, SELECTOR
@@ -264,35 +267,57 @@ def candidates_of(search):
                     yield f"estimator__{name}", value
 
 
-def may_give_sparse(step, is_sparse):
-    """Return True if a step may return a sparse table.
+def possible_sparsity(step, sparsity):
+    """Return the sparsity that the output of a step may have.
+
+    scikit-learn converts a frame of Sparse columns to a sparse matrix when it checks it. So a step
+    that checks its table returns a matrix, and one that passes its table on returns a frame. A
+    container that joins the outputs of its parts returns a matrix only if one part does.
 
     Parameters
     ----------
     step : estimator, "passthrough", "drop" or None
-    is_sparse : bool
-        True if its table is known to be sparse; False if it is dense or unknown.
+    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
+        Sparsity of its table.
+
+    Returns
+    -------
+    {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
     """
     if isinstance(step, FrozenEstimator):
-        return may_give_sparse(step.estimator, is_sparse)
+        return possible_sparsity(step.estimator, sparsity)
     if step is None or isinstance(step, str):
-        return is_sparse and step != "drop"
+        return DENSE if step == "drop" else sparsity
     if isinstance(step, Pipeline):
         for _, inner in step.steps:
-            is_sparse = may_give_sparse(inner, is_sparse)
-        return is_sparse
+            sparsity = possible_sparsity(inner, sparsity)
+        return sparsity
     if isinstance(step, FeatureUnion):
-        return any(may_give_sparse(part, is_sparse) for _, part in step.transformer_list)
+        return _joined_sparsity([part for _, part in step.transformer_list], sparsity)
     if isinstance(step, ColumnTransformer):
-        # Its density is compared with the threshold if one of its parts returns a sparse table.
+        # Its density is compared with the threshold if one of its parts returns a sparse matrix.
+        if not step.sparse_threshold:
+            return DENSE
         parts = [step.remainder, *(part for _, part, _ in step.transformers)]
-        return bool(step.sparse_threshold) and any(may_give_sparse(p, is_sparse) for p in parts)
+        return _joined_sparsity(parts, sparsity)
     sparse_output = getattr(step, "sparse_output", None)
     if isinstance(sparse_output, bool):
-        return sparse_output
-    sparsity = find_entry(step).sparse
-    keeps_sparse = sparsity == "kept" or isinstance(step, SelectorMixin)
-    return sparsity == "made" or (keeps_sparse and is_sparse)
+        return SPARSE_MATRIX if sparse_output else DENSE
+    treatment = find_entry(step).sparse
+    if treatment == "made":
+        return SPARSE_MATRIX
+    if not sparsity or not (treatment == "kept" or isinstance(step, SelectorMixin)):
+        return DENSE
+    if isinstance(step, FunctionTransformer) and not step.validate:
+        return sparsity
+    return SPARSE_MATRIX
+
+
+def _joined_sparsity(parts, sparsity):
+    """Return the possible sparsity of the joined outputs of parts that read the same table."""
+    if any(possible_sparsity(part, sparsity) == SPARSE_MATRIX for part in parts):
+        return SPARSE_MATRIX
+    return DENSE
 
 
 def is_skrub_container(estimator):
