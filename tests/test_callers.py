@@ -1485,6 +1485,19 @@ def test_a_verbose_search_says_its_price(capsys):
     assert capsys.readouterr().out.count(words) == 1
 
 
+@pytest.mark.parametrize("is_private", [True, False])
+def test_a_search_over_frozen_models_says_what_its_scores_charge(is_private, capsys):
+    accountant = budget()
+    # A search cannot set the parameters of a frozen estimator itself.
+    model = make_pipeline("passthrough", FrozenEstimator(classifier(budget()).fit(X, y)))
+    scoring = scorer(accountant) if is_private else "accuracy"
+    search = GridSearchCV(model, {}, scoring=scoring, cv=FOLDS, refit=False, verbose=1)
+    texts, _ = happens(lambda _: search.fit(X, y), accountant)
+    printed = capsys.readouterr().out
+    assert ("its scores charge epsilon" in printed) == is_private
+    assert "its 0 fits" not in printed and not any("epsilon 0" in text for text in texts)
+
+
 def test_a_fit_in_a_thread_sees_what_is_around_it_there():
     texts = []
 

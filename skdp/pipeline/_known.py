@@ -71,6 +71,7 @@ def kind_by_table(estimator):
     advice : str
     """
     entry = find_entry(estimator)
+    advice = entry.advice_on(estimator) or entry.advice
     try:
         fulfilled = entry.condition(estimator) and all(
             _is_private_part(getattr(estimator, name)) for name in entry.private_parts
@@ -80,8 +81,8 @@ def kind_by_table(estimator):
         # them.
         fulfilled = False
     if fulfilled:
-        return entry.kind, entry.advice
-    return entry.otherwise, entry.advice
+        return entry.kind, advice
+    return entry.otherwise, advice
 
 
 def _is_private_part(part):

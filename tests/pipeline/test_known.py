@@ -1,9 +1,12 @@
 """The table of known classes."""
 
+import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+import sklearn.preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
@@ -13,6 +16,7 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
@@ -26,6 +30,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
 
+import skdp
 from skdp import (
     DPGridSearchCV,
     DPLogisticRegression,
@@ -36,7 +41,7 @@ from skdp import (
 )
 from skdp.model_selection import PersonKFold, make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
-from skdp.pipeline._known import find_raw_steps
+from skdp.pipeline._known import find_raw_steps, kind_by_table
 from tests._private import KNOWN_STEPS, REASONS, TOOLS, UNKNOWN, KnownStep, find_class
 
 
@@ -276,6 +281,46 @@ def test_every_entry_says_what_to_write_instead(key):
     is_accepted = entry.kind in ("stateless", "declared", "container", "wrapper")
     always = entry.condition is type(entry).condition
     assert entry.advice or (is_accepted and always)
+
+
+def test_every_class_that_is_to_be_used_instead_exists():
+    known = {name for name, _ in all_estimators()} | {"FrozenEstimator", "KFold", *skdp.__all__}
+    advice = " ".join(entry.advice for entry in KNOWN_STEPS.values())
+    names = set(re.findall(r"\b(?:DP[A-Z]|[A-Z][a-z]+[A-Z])\w+", advice))
+    assert len(names) > 20 and names <= known
+
+
+FUNCTIONS = [name for name in sklearn.preprocessing.__all__ if name.islower()]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("bind", [lambda function: function, partial])
+def test_a_function_of_scikit_learn_is_replaced_by_a_class(name, bind):
+    step = FunctionTransformer(bind(getattr(sklearn.preprocessing, name)))
+    kind, advice = kind_by_table(step)
+    assert kind == "unknown"
+    if name not in ("add_dummy_feature", "label_binarize"):
+        instead = advice.removeprefix("use ")
+        assert hasattr(skdp, instead) or hasattr(sklearn.preprocessing, instead)
+
+
+def test_columns_scaled_by_their_norms_are_not_replaced_by_rows():
+    step = FunctionTransformer(sklearn.preprocessing.normalize, kw_args={"axis": 0})
+    assert "Normalizer" not in kind_by_table(step)[1]
+
+
+@pytest.mark.parametrize("use_idf", [True, False])
+@pytest.mark.parametrize("sublinear_tf", [True, False])
+def test_words_may_be_weighted_in_each_row_alone(use_idf, sublinear_tf):
+    step = TfidfTransformer(use_idf=use_idf, sublinear_tf=sublinear_tf)
+    assert (kinds(step) == {}) == (not use_idf and not sublinear_tf)
+    if kinds(step) == {}:
+        before = set(vars(step))
+        step.fit(np.array([[1.0, 0.0], [2.0, 1.0]]))
+        assert set(vars(step)) - before <= {"n_features_in_"}
+        table = np.random.default_rng(0).integers(0, 3, (9, 2))
+        alone = [step.transform(row[None]).toarray()[0] for row in table]
+        np.testing.assert_allclose(step.transform(table).toarray(), alone)
 
 
 @pytest.mark.parametrize(
