@@ -1486,16 +1486,16 @@ def test_a_verbose_search_says_its_price(capsys):
 
 
 @pytest.mark.parametrize("is_private", [True, False])
-def test_a_search_over_frozen_models_says_what_its_scores_charge(is_private, capsys):
+def test_a_selection_with_a_frozen_model_says_what_its_scores_charge(is_private):
     accountant = budget()
-    # A search cannot set the parameters of a frozen estimator itself.
-    model = make_pipeline("passthrough", FrozenEstimator(classifier(budget()).fit(X, y)))
+    model = FrozenEstimator(classifier(accountant).fit(X[:, :1], y))
     scoring = scorer(accountant) if is_private else "accuracy"
-    search = GridSearchCV(model, {}, scoring=scoring, cv=FOLDS, refit=False, verbose=1)
-    texts, _ = happens(lambda _: search.fit(X, y), accountant)
-    printed = capsys.readouterr().out
-    assert ("its scores charge epsilon" in printed) == is_private
-    assert "its 0 fits" not in printed and not any("epsilon 0" in text for text in texts)
+    # Its folds raise a warning.
+    selection = SequentialFeatureSelector(model, n_features_to_select=1, scoring=scoring, cv=3)
+    texts, _ = happens(lambda _: selection.fit(X, y), accountant)
+    assert len(texts) == 1
+    assert ("its scores charge epsilon" in texts[0]) == is_private
+    assert "fits and their scores" not in texts[0]
 
 
 def test_a_fit_in_a_thread_sees_what_is_around_it_there():
