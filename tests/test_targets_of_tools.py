@@ -170,7 +170,7 @@ def test_one_versus_one_divides_rows_only_by_more_than_two_labels(
 SPLITTERS = {
     "": KFold(2),
     "depend on their labels": StratifiedKFold(2),
-    "depend on their groups": GroupKFold(2),
+    "depend on their groups (ignore this if the group of each row is public)": GroupKFold(2),
     "depend on their labels and groups": StratifiedGroupKFold(2),
 }
 
