@@ -22,9 +22,23 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, SplineTransformer, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    SplineTransformer,
+    StandardScaler,
+)
 
-from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawDataWarning
+from skdp import (
+    DPKBinsDiscretizer,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPStandardScaler,
+    DPTableVectorizer,
+    PrivacyAccountant,
+    RawDataWarning,
+)
 from skdp.exceptions import BudgetExceededError
 from skdp.model_selection import make_dp_scorer
 
@@ -438,3 +452,33 @@ def test_a_density_that_is_published_is_found(part, container, around):
         warnings.simplefilter("always")
         AROUND_COLUMNS[around](model, names).fit(container(table), y)
     assert any("sparse_threshold" in str(w.message) for w in caught) == is_published
+
+
+# Private encoders whose output is sparse, and whether each cell is one entry of it.
+ENCODERS = {
+    "bins": (lambda a: DPKBinsDiscretizer(0.1, n_bins=4, bounds=(-1, 1), accountant=a), True),
+    "vectors": (lambda a: DPTableVectorizer(0.1, bounds=(-1, 1), accountant=a), True),
+    "scaled vectors": (
+        lambda a: DPTableVectorizer(0.1, bounds=(-1, 1), numeric="scaled", accountant=a),
+        True,
+    ),
+    "categories": (lambda a: DPOneHotEncoder(0.1, categories=[0.0, 1.0], accountant=a), False),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("after", [(), (Binarizer(threshold=0.5),)], ids=["alone", "behind"])
+def test_a_density_that_values_decide_is_found(encoder, after):
+    make, is_fixed = ENCODERS[encoder]
+    fitted = make(None).fit(X)
+    tables = (X, np.zeros_like(X), np.sign(X), np.full_like(X, 0.9))
+    assert (len({fitted.transform(table).nnz for table in tables}) == 1) == is_fixed
+    names = Names()
+    part = make_pipeline(make(names.ledger), *after)
+    columns = ColumnTransformer([("p", part, [0, 1]), ("q", "passthrough", [2])])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_pipeline(columns, names.model).fit(X, y)
+    is_found = any("sparse_threshold" in str(w.message) for w in caught)
+    assert is_found == (not is_fixed or bool(after))

@@ -24,6 +24,9 @@ from skdp.base import PrivateEstimator
 from skdp.pipeline._instances import is_estimator
 from skdp.utils._values import FrozenValue
 
+# Private steps that store one entry for each cell, whatever its value.
+ONE_ENTRY_PER_CELL = frozenset({"DPKBinsDiscretizer", "DPTableVectorizer"})
+
 
 @dataclass(frozen=True, eq=False)
 class RawStep(FrozenValue):
@@ -300,7 +303,9 @@ def possible_sparsity(step, sparsity):
         if not step.sparse_threshold:
             return DENSE
         parts = [step.remainder, *(part for _, part, _ in step.transformers)]
-        return _joined_sparsity(parts, sparsity)
+        return _joined_sparsity([part for part in parts if not _has_fixed_density(part)], sparsity)
+    if isinstance(step, PrivateEstimator):
+        return SPARSE_MATRIX if getattr(step, "_makes_sparse", False) else DENSE
     sparse_output = getattr(step, "sparse_output", None)
     if isinstance(sparse_output, bool):
         return SPARSE_MATRIX if sparse_output else DENSE
@@ -312,6 +317,15 @@ def possible_sparsity(step, sparsity):
     if isinstance(step, FunctionTransformer) and not step.validate:
         return sparsity
     return SPARSE_MATRIX
+
+
+def _has_fixed_density(part):
+    """Return True for a step whose output has the same number of entries for all values."""
+    while isinstance(part, Pipeline) and part.steps:
+        part = part.steps[-1][1]
+    if isinstance(part, FrozenEstimator):
+        part = part.estimator
+    return isinstance(part, PrivateEstimator) and type(part).__name__ in ONE_ENTRY_PER_CELL
 
 
 def _joined_sparsity(parts, sparsity):
