@@ -21,7 +21,7 @@ from skdp._tools._parts import is_step, parts_of, raw_callbacks
 from skdp._tools._registry import UNKNOWN, find_entry
 from skdp._tools._step_conditions import selects_by_values
 from skdp.base import PrivateEstimator
-from skdp.pipeline._instances import is_estimator
+from skdp.pipeline._instances import gives_numbers, is_estimator
 from skdp.utils._values import FrozenValue
 
 # Private steps that store one entry for each cell, whatever its value.
@@ -145,11 +145,40 @@ def find_raw_steps(estimator, with_fitted=False, sparsity=DENSE):
     standardscaler | learns | use DPStandardScaler
     """
     raw_steps = []
-    _add_raw_steps(estimator, "", raw_steps, with_fitted, sparsity)
+    table = _Table(sparsity=sparsity)
+    _add_raw_steps(estimator, "", raw_steps, with_fitted, table)
     return raw_steps
 
 
-def _add_raw_steps(estimator, name, raw_steps, with_fitted, sparsity):
+@dataclass(frozen=True)
+class _Table(FrozenValue):
+    """Known facts about the table that a step receives.
+
+    Parameters
+    ----------
+    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
+    has_inferred_types : bool, default=False
+        True if it may be a frame whose types pandas inferred from the values that an earlier step
+        returned.
+    """
+
+    sparsity: str
+    has_inferred_types: bool = False
+
+    def behind(self, step):
+        """Return the table that a step of a pipeline returns for this one."""
+        sparsity = possible_sparsity(step, self.sparsity)
+        return _Table(sparsity, self._infers_types_behind(step))
+
+    def _infers_types_behind(self, step):
+        if isinstance(step, FrozenEstimator):
+            return self._infers_types_behind(step.estimator)
+        if step is None or (isinstance(step, str) and step == "passthrough"):
+            return self.has_inferred_types
+        return not gives_numbers(step)
+
+
+def _add_raw_steps(estimator, name, raw_steps, with_fitted, table):
     """Add the parts of an estimator that learn from rows without privacy to the list `raw_steps`.
 
     Parameters
@@ -159,8 +188,10 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, sparsity):
     name : str
         Name of the estimator, which begins the names of its parts.
     raw_steps : list of RawStep
-    with_fitted, sparsity
+    with_fitted : bool
         As in `find_raw_steps`.
+    table : _Table
+        Known facts about the table that the estimator receives.
     """
     # Some classes have no `get_params`, or methods other than those of steps.
     is_part = is_step(estimator) or find_entry(estimator) is not UNKNOWN
@@ -177,7 +208,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, sparsity):
         kind, advice = kind_by_table(estimator)
     if kind not in (*ACCEPTED, "container", "wrapper", "local"):
         raw_steps.append(RawStep(name, estimator, kind, advice))
-    for part, value, reason in _raw_choices(estimator, sparsity):
+    for part, value, reason in _raw_choices(estimator, table):
         raw_steps.append(RawStep(join_names(name, part), value, "learns", reason))
     is_prefit = getattr(estimator, "prefit", None) is True
     earlier = []
@@ -188,11 +219,11 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, sparsity):
         if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
             reads_table = part not in ("final_estimator", "transformer")
             inner_name = join_names(name, part)
-            inner_sparsity = sparsity if reads_table else DENSE
-            _add_raw_steps(inner, inner_name, raw_steps, with_fitted, inner_sparsity)
+            inner_table = table if reads_table else _Table(DENSE)
+            _add_raw_steps(inner, inner_name, raw_steps, with_fitted, inner_table)
         if hasattr(estimator, "steps"):
             earlier.append(inner)
-            sparsity = possible_sparsity(inner, sparsity)
+            table = table.behind(inner)
 
 
 def _reports_rows(step):
@@ -222,27 +253,40 @@ def _ignores_targets(step):
     return package in IGNORE_TARGETS or f"{package}.{name}" in IGNORE_TARGETS
 
 
-def _raw_choices(estimator, sparsity):
+def _raw_choices(estimator, table):
     """Yield name, value and advice for parameters with which a container learns or stores rows.
 
     Parameters
     ----------
     estimator : estimator
-    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
-        Sparsity of its table.
+    table : _Table
     """
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
     if isinstance(estimator, ColumnTransformer):
         for part in estimator.transformers:
-            if callable(part[-1]) and type(part[-1]) is not make_column_selector:
+            if _selects_by_table(part[-1], table):
                 yield f"{part[0]}__columns", part[-1], COLUMNS
-        if possible_sparsity(estimator, sparsity):
+        if possible_sparsity(estimator, table.sparsity):
             yield "sparse_threshold", estimator.sparse_threshold, DENSITY
     elif is_skrub_container(estimator) and selects_by_values(estimator.cols):
         yield "cols", estimator.cols, SELECTOR
     for callback in raw_callbacks(estimator):
         yield "callbacks", callback, CALLBACKS
+
+
+def _selects_by_table(columns, table):
+    """Return True if columns are chosen by values, or by types that were inferred from values."""
+    if type(columns) is not make_column_selector:
+        return callable(columns)
+    return table.has_inferred_types and selects_by_type(columns)
+
+
+def selects_by_type(columns):
+    """Return True for a selector that chooses columns by their types."""
+    if type(columns) is not make_column_selector:
+        return False
+    return columns.dtype_include is not None or columns.dtype_exclude is not None
 
 
 def candidates_of(search):
