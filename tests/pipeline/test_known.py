@@ -5,6 +5,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -19,6 +20,7 @@ from sklearn.ensemble import (
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
@@ -36,6 +38,7 @@ from skdp import (
     DPLogisticRegression,
     DPOneHotEncoder,
     DPRidge,
+    DPSimpleImputer,
     DPStandardScaler,
     PrivacyAccountant,
 )
@@ -226,6 +229,64 @@ def test_what_learns_from_raw_rows_is_listed_with_a_remedy(name):
     make, expected = RAW[name]
     assert kinds(make()) == expected
     assert all(step.advice for step in find_raw_steps(make()))
+
+
+FRAME = {"transform": "pandas"}
+WORDS_TO_WORDS = {
+    "a function": FunctionTransformer(feature_names_out="one-to-one").set_output(**FRAME),
+    "an imputer": SimpleImputer(
+        strategy="constant", fill_value="?", keep_empty_features=True
+    ).set_output(**FRAME),
+    "a private imputer": DPSimpleImputer(strategy="constant", fill_value="?").set_output(**FRAME),
+}
+TYPES_ARE_GIVEN = {
+    "nothing": "passthrough",
+    "numbers": DPStandardScaler(bounds=(0, 1)).set_output(**FRAME),
+    "frozen numbers": FrozenEstimator(DPStandardScaler(bounds=(0, 1)).set_output(**FRAME)),
+}
+SELECTORS = {
+    "type": make_column_selector(dtype_include="string"),
+    "another type": make_column_selector(dtype_exclude="number"),
+    "pattern": make_column_selector("x"),
+    "list": [0],
+}
+PLACES_OF_COLUMNS = {
+    "behind": lambda step, columns: make_pipeline(step, columns),
+    "later": lambda step, columns: make_pipeline(step, None, columns),
+    "nested": lambda step, columns: make_pipeline(step, make_pipeline("passthrough", columns)),
+    "beside": lambda step, columns: make_pipeline(step, FeatureUnion([("c", columns)])),
+    "voting": lambda step, columns: make_pipeline(
+        step, VotingClassifier([("m", make_pipeline(columns, model()))])
+    ),
+}
+
+
+@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("step", WORDS_TO_WORDS | TYPES_ARE_GIVEN)
+@pytest.mark.parametrize("place", PLACES_OF_COLUMNS)
+def test_columns_are_not_chosen_by_types_that_values_decide(place, step, selector):
+    encoder = DPOneHotEncoder(categories=["a", "b"], sparse_output=False)
+    by_columns = ColumnTransformer([("e", encoder, SELECTORS[selector])])
+    pipe = PLACES_OF_COLUMNS[place]((WORDS_TO_WORDS | TYPES_ARE_GIVEN)[step], by_columns)
+    found = [raw for raw in find_raw_steps(pipe) if raw.name.endswith("e__columns")]
+    assert bool(found) == (step in WORDS_TO_WORDS and "type" in selector)
+
+
+@pytest.mark.skipif(
+    int(pd.__version__.split(".")[0]) < 3, reason="pandas 2 does not infer a type of strings"
+)
+@pytest.mark.parametrize("step", WORDS_TO_WORDS)
+def test_why_values_decide_the_types_of_columns(step):
+    words = np.array([["a"], ["b"], ["a"]], dtype=object)
+    one_number = np.array([["a"], ["b"], [3]], dtype=object)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chosen = [
+            SELECTORS["type"](WORDS_TO_WORDS[step].fit(table).transform(table))
+            for table in (words, one_number)
+        ]
+    assert chosen == [["x0"], []]
 
 
 def test_a_fitted_pipeline_is_looked_at_too():
