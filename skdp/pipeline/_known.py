@@ -24,7 +24,7 @@ from skdp.base import PrivateEstimator
 from skdp.pipeline._instances import gives_numbers, is_estimator
 from skdp.utils._values import FrozenValue
 
-# Private steps that store one entry for each cell, whatever its value.
+# Private steps that store one entry for each cell, for all values.
 ONE_ENTRY_PER_CELL = frozenset({"DPKBinsDiscretizer", "DPTableVectorizer"})
 
 
