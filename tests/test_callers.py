@@ -1485,6 +1485,19 @@ def test_a_verbose_search_says_its_price(capsys):
     assert capsys.readouterr().out.count(words) == 1
 
 
+@pytest.mark.parametrize("is_private", [True, False])
+def test_a_selection_with_a_frozen_model_says_what_its_scores_charge(is_private):
+    accountant = budget()
+    model = FrozenEstimator(classifier(accountant).fit(X[:, :1], y))
+    scoring = scorer(accountant) if is_private else "accuracy"
+    # Its folds raise a warning.
+    selection = SequentialFeatureSelector(model, n_features_to_select=1, scoring=scoring, cv=3)
+    texts, _ = happens(lambda _: selection.fit(X, y), accountant)
+    assert len(texts) == 1
+    assert ("its scores charge epsilon" in texts[0]) == is_private
+    assert "fits and their scores" not in texts[0]
+
+
 def test_a_fit_in_a_thread_sees_what_is_around_it_there():
     texts = []
 

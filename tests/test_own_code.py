@@ -12,11 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -497,3 +500,68 @@ def test_a_choice_of_a_search_that_may_read_rows_is_seen():
     )
     assert "function refit that may read rows" in text
     check_silent(lambda a: GridSearchCV(classifier(a), grid, refit=best, **scores(a)).fit(X, y))
+
+
+class OwnStack(StackingClassifier):
+    pass
+
+
+class OwnVotes(VotingClassifier):
+    pass
+
+
+class OwnRest(OneVsRestClassifier):
+    pass
+
+
+class OwnSearch(GridSearchCV):
+    pass
+
+
+class OwnThreshold(FixedThresholdClassifier):
+    pass
+
+
+class OwnChain(ClassifierChain):
+    pass
+
+
+class OwnElimination(RFE):
+    pass
+
+
+def score(accountant):
+    return make_dp_scorer("accuracy", epsilon=0.1, accountant=accountant)
+
+
+# Objects of classes that are derived from tools, as functions of an accountant. Their fits store
+# encoders of labels and other objects of scikit-learn.
+DERIVED = {
+    "stack": lambda a: OwnStack([("m", classifier(a))], classifier(a), cv=FOLDS),
+    "votes": lambda a: OwnVotes(
+        [("m", classifier(a)), ("p", make_pipeline(scaler(a), classifier(a)))]
+    ),
+    "rest": lambda a: OwnRest(classifier(a)),
+    "search": lambda a: OwnSearch(classifier(a), {"C": [0.1, 1.0]}, scoring=score(a), cv=FOLDS),
+    "threshold": lambda a: OwnThreshold(classifier(a)),
+    "chain": lambda a: OwnChain(classifier(a)),
+    "elimination": lambda a: OwnElimination(classifier(a)),
+}
+
+
+@pytest.mark.parametrize("place", ["alone", "again", "pipeline", "search"])
+@pytest.mark.parametrize("name", DERIVED)
+def test_what_a_derived_tool_stores_is_not_taken_for_a_step_of_its_own(name, place):
+    target = np.c_[y, 1 - y] if name == "chain" else y
+
+    def call(accountant):
+        model = DERIVED[name](accountant)
+        if place == "again":
+            model.fit(X, target)
+        elif place == "pipeline":
+            model = make_pipeline(scaler(accountant), model)
+        elif place == "search" and name not in ("chain", "elimination"):
+            model = GridSearchCV(model, {}, scoring=score(accountant), cv=FOLDS)
+        model.fit(X, target)
+
+    check_silent(call)

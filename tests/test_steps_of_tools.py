@@ -4,7 +4,9 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
@@ -20,9 +22,23 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, SplineTransformer, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    SplineTransformer,
+    StandardScaler,
+)
 
-from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawDataWarning
+from skdp import (
+    DPKBinsDiscretizer,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPStandardScaler,
+    DPTableVectorizer,
+    PrivacyAccountant,
+    RawDataWarning,
+)
 from skdp.exceptions import BudgetExceededError
 from skdp.model_selection import make_dp_scorer
 
@@ -399,11 +415,19 @@ AROUND_COLUMNS = {
 }
 
 
+def sparse_frame(rows):
+    return pd.DataFrame(rows).astype(pd.SparseDtype(float, 0.0))
+
+
+CONTAINERS = [np.asarray, csr_array]
+# scikit-learn 1.7 takes Sparse columns of pandas 3 for dense.
+if not sklearn.__version__.startswith("1.7"):
+    CONTAINERS.append(sparse_frame)
 # Splines refuse sparse tables.
 CASES_OF_PARTS = [
     (part, container)
     for part in PARTS
-    for container in (np.asarray, csr_array)
+    for container in CONTAINERS
     if container is np.asarray or "splines" not in part
 ]
 
@@ -413,7 +437,10 @@ CASES_OF_PARTS = [
 @pytest.mark.parametrize(("part", "container"), CASES_OF_PARTS)
 @pytest.mark.parametrize("around", AROUND_COLUMNS)
 def test_a_density_that_is_published_is_found(part, container, around):
-    """A column transformer publishes a density exactly if one of its parts returns a matrix."""
+    """A column transformer publishes a density exactly if one of its parts returns a matrix.
+
+    scikit-learn converts a frame of Sparse columns to a matrix if a part checks its table.
+    """
     names = Names()
     table = X.copy()
     table[0] = 0.0
@@ -425,3 +452,33 @@ def test_a_density_that_is_published_is_found(part, container, around):
         warnings.simplefilter("always")
         AROUND_COLUMNS[around](model, names).fit(container(table), y)
     assert any("sparse_threshold" in str(w.message) for w in caught) == is_published
+
+
+# Private encoders whose output is sparse, and whether each cell is one entry of it.
+ENCODERS = {
+    "bins": (lambda a: DPKBinsDiscretizer(0.1, n_bins=4, bounds=(-1, 1), accountant=a), True),
+    "vectors": (lambda a: DPTableVectorizer(0.1, bounds=(-1, 1), accountant=a), True),
+    "scaled vectors": (
+        lambda a: DPTableVectorizer(0.1, bounds=(-1, 1), numeric="scaled", accountant=a),
+        True,
+    ),
+    "categories": (lambda a: DPOneHotEncoder(0.1, categories=[0.0, 1.0], accountant=a), False),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("after", [(), (Binarizer(threshold=0.5),)], ids=["alone", "behind"])
+def test_a_density_that_values_decide_is_found(encoder, after):
+    make, is_fixed = ENCODERS[encoder]
+    fitted = make(None).fit(X)
+    tables = (X, np.zeros_like(X), np.sign(X), np.full_like(X, 0.9))
+    assert (len({fitted.transform(table).nnz for table in tables}) == 1) == is_fixed
+    names = Names()
+    part = make_pipeline(make(names.ledger), *after)
+    columns = ColumnTransformer([("p", part, [0, 1]), ("q", "passthrough", [2])])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_pipeline(columns, names.model).fit(X, y)
+    is_found = any("sparse_threshold" in str(w.message) for w in caught)
+    assert is_found == (not is_fixed or bool(after))

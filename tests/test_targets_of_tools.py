@@ -8,6 +8,7 @@ from joblib import parallel_config
 from scipy.sparse import csr_matrix
 from scipy.special import expm1, log1p
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import (
     GroupKFold,
@@ -110,6 +111,9 @@ PRIVATE = {
     "outputs": labels(MultiOutputClassifier, TWO, classes=[0, 1]),
     "outputs, constant": labels(MultiOutputClassifier, CONSTANT, classes=[0, 1]),
     "chain, constant": labels(ClassifierChain, CONSTANT, classes=[0, 1]),
+    "outputs of a frozen model": lambda a: MultiOutputClassifier(
+        FrozenEstimator(classifier(a).fit(X, y))
+    ).fit(X, CONSTANT),
     "one output": labels(MultiOutputClassifier, TWO[:, :1]),
     "targets": lambda a: MultiOutputRegressor(regressor(a)).fit(X, np.c_[target, target]),
     "no function": targets(),
@@ -166,7 +170,7 @@ def test_one_versus_one_divides_rows_only_by_more_than_two_labels(
 SPLITTERS = {
     "": KFold(2),
     "depend on their labels": StratifiedKFold(2),
-    "depend on their groups": GroupKFold(2),
+    "depend on their groups (ignore this if the group of each row is public)": GroupKFold(2),
     "depend on their labels and groups": StratifiedGroupKFold(2),
 }
 

@@ -5,6 +5,12 @@ from dataclasses import dataclass, field, replace
 from skdp._data._frames import non_positional_labels
 from skdp._data._tables import TableShape
 
+# Sparsity of a table, by its container. A frame is sparse if any of its columns is a Sparse column
+# of pandas.
+DENSE = ""
+SPARSE_MATRIX = "matrix"
+SPARSE_FRAME = "frame"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableForm(TableShape):
@@ -153,3 +159,23 @@ def _entries_at(indices, entries):
 
 
 UNKNOWN_FORM = TableForm()
+
+
+def sparsity_of_table(X):
+    """Return the sparsity of a table without reading any value.
+
+    Parameters
+    ----------
+    X : object
+
+    Returns
+    -------
+    {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
+    """
+    if hasattr(X, "tocsr"):
+        return SPARSE_MATRIX
+    # The class is inspected, because some objects, such as skrub's data ops, have every attribute.
+    is_frame = hasattr(type(X), "iloc") and hasattr(type(X), "columns")
+    if is_frame and any(type(dtype).__name__ == "SparseDtype" for dtype in X.dtypes):
+        return SPARSE_FRAME
+    return DENSE

@@ -58,8 +58,8 @@ def check_prices(calls, occasion):
 def _check_search_price(call, state):
     """Check the price of a call of `fit`, and return the price of a search as text.
 
-    The text is also printed if the search has `verbose`. It is "" for a search of unknown price,
-    and for other tools, of which the searches inside them are checked.
+    The text is also printed if the search has `verbose`. It is "" for a search that charges nothing
+    or has an unknown price, and for other tools, of which the searches inside them are checked.
 
     Parameters
     ----------
@@ -80,6 +80,9 @@ def _check_search_price(call, state):
         _check_container(call, state)
         return ""
     _check_price(name, price, subject, call)
+    if price.is_exact and price.epsilon == 0.0:
+        # All its models are frozen, and its scores are not private.
+        return ""
     text = f"{price}, of {price.accountant._remaining_for_charge():.6g} left"
     if getattr(subject, "verbose", 0):
         print(f"{name}: {text}")

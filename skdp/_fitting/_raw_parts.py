@@ -10,6 +10,7 @@ from inspect import unwrap
 from types import FunctionType
 from typing import NamedTuple
 
+from skdp._data._forms import DENSE, sparsity_of_table
 from skdp._fitting._call_stack import TARGETS, checks_its_steps, is_in_package
 from skdp._fitting._call_states import state_of
 from skdp._fitting._search_prices import dicts_of_grids, listed_values
@@ -79,11 +80,11 @@ def register_plan_reader(find_refusal):
     _plan_readers[:] = [find_refusal]
 
 
-def read_steps(estimator, with_fitted=False, is_sparse=False):
+def read_steps(estimator, with_fitted=False, sparsity=DENSE):
     """Return the steps of an estimator that are not private; see `register_step_reader`."""
     if not _step_readers:
         return []
-    return _step_readers[0](estimator, with_fitted=with_fitted, is_sparse=is_sparse)
+    return _step_readers[0](estimator, with_fitted=with_fitted, sparsity=sparsity)
 
 
 def raw_steps(
@@ -165,12 +166,13 @@ def problems_of_density(estimator, X):
 
     A column transformer then publishes whether an exact count of cells is above a limit.
     """
-    if not hasattr(X, "tocsr") or not is_step(estimator) or checks_its_steps(estimator):
+    sparsity = sparsity_of_table(X)
+    if not sparsity or not is_step(estimator) or checks_its_steps(estimator):
         return []
     params = nested_parts(estimator)
     known = {step.name for step in read_steps(estimator)}
     problems = []
-    for step in read_steps(estimator, is_sparse=True):
+    for step in read_steps(estimator, sparsity=sparsity):
         is_planned = any(map(checks_its_steps, holders_of(step.name, params)))
         if step.name not in known and not is_planned:
             problems += _problems_of_step(step, is_calling=False)

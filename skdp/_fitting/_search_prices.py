@@ -64,6 +64,8 @@ class SearchPrice:
     is_exact: bool
 
     def __str__(self):
+        if self.is_exact and not self.n_fits:
+            return f"its scores charge epsilon {self.epsilon:.6g} in all"
         if self.is_exact:
             return (
                 f"its {self.n_fits} fits and their scores charge epsilon {self.epsilon:.6g} in all"

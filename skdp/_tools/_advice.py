@@ -8,6 +8,10 @@ DECLARE = (
     "__skdp_kind__ = 'stateless'; if its fit is charged, use 'private' and the parameters epsilon "
     "and accountant"
 )
+NO_PRIVATE_CLASS = (
+    "there is no private version: leave it out, or fit it to public rows and pass it as "
+    "FrozenEstimator(...)"
+)
 MEMORY = (
     "use None: it keeps rows on disk without encryption, and a cached private step repeats its "
     "release exactly if no row has changed, which reveals whether one has"

@@ -303,10 +303,11 @@ def outputs_problem(variables):
     """Return the problem of a fit with several outputs, or ""."""
     problems = [_chain_problem(variables)]
     estimator = tuned_estimator(variables.get("self"))
-    # `partial_fit` declares the labels of each output by its argument `classes`.
-    is_declared = "classes" in variables or declares_labels(estimator)
+    # `partial_fit` declares the labels of each output by its argument `classes`. A frozen estimator
+    # is fitted to no output.
+    is_safe = "classes" in variables or declares_labels(estimator) or is_frozen(estimator)
     # If there is a variable `Y`, then `y` is one of its columns.
-    if _width(variables.get("Y", variables.get("y"))) > 1 and not is_declared:
+    if _width(variables.get("Y", variables.get("y"))) > 1 and not is_safe:
         wrong = (
             "refuses an output with a single label after other outputs were charged, which can "
             "reveal the label of one row"

@@ -67,7 +67,7 @@ def _always(step):
     return True
 
 
-def _on_no_value(step):
+def _no_text(step):
     return ""
 
 
@@ -89,6 +89,8 @@ class KnownStep(FrozenValue):
         Kind of an instance that does not meet the condition.
     advice : str
         What to use instead, for kinds that are not accepted.
+    advice_on : callable
+        Maps an instance to advice that is more specific than `advice`; "" if there is none.
     private_parts : tuple of str
         Parameters that meet the condition only if they hold an estimator that learns nothing from
         rows without privacy.
@@ -115,10 +117,11 @@ class KnownStep(FrozenValue):
     condition: Callable = _always
     otherwise: str = "learns"
     advice: str = ""
+    advice_on: Callable = _no_text
     private_parts: tuple = ()
     inner: tuple = ()
     defaults: Mapping = field(default_factory=dict)
-    fails_on: Callable = _on_no_value
+    fails_on: Callable = _no_text
     width: Callable = _same_width
     cells: str = "number"
     sparse: str = "refused"

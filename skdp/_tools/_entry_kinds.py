@@ -5,6 +5,7 @@ from skdp._tools._advice import (
     ENSEMBLE,
     LABELS_INSTEAD,
     MODEL_ALONE,
+    NO_PRIVATE_CLASS,
     PRIVATE_SCORES,
     PRIVATE_SEARCH,
     SEARCH,
@@ -30,8 +31,10 @@ from skdp._tools._step_conditions import (
 
 
 def learns(private=None):
-    """Return an entry for a class that learns from rows, with the private class to use instead."""
-    return KnownStep(kind="learns", advice=f"use {private or 'a private one'}")
+    """Return an entry for a class that learns from rows, with what to use instead, if anything."""
+    return KnownStep(
+        kind="learns", advice=NO_PRIVATE_CLASS if private is None else f"use {private}"
+    )
 
 
 def wrapper(*inner):

@@ -1,11 +1,12 @@
 """The estimators inside an object: its steps and models, and the private ones among them."""
 
+import dis
 from dataclasses import is_dataclass
 from functools import cache
-from inspect import Parameter, signature
+from inspect import Parameter, signature, unwrap
 from itertools import islice
 from numbers import Number
-from types import MemberDescriptorType, SimpleNamespace
+from types import FunctionType, MemberDescriptorType, SimpleNamespace
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -184,7 +185,7 @@ def _class_step_names(kind):
 def _constructor_params(value):
     """Return the parameters of an object by name, as `get_params(deep=False)` does.
 
-    A user-defined class may create more parts in its constructor.
+    A user-defined class may create more parts in its constructor, or before a fit.
     """
     names = _constructor_names(type(value))
     params = {}
@@ -200,7 +201,35 @@ def _constructor_params(value):
     attributes = attributes_of(value)
     if is_in_library(type(value)) and names is not None and attributes.keys() >= set(names):
         return {name: attributes[name] for name in names}
-    return {name: item for name, item in attributes.items() if not name.endswith("_")} | params
+    set_by_library = frozenset()
+    if not is_in_library(type(value)):
+        set_by_library = _names_set_by_libraries(type(value))
+    attributes = {
+        name: item
+        for name, item in attributes.items()
+        if not (name.endswith("_") or name in set_by_library)
+    }
+    return attributes | params
+
+
+@cache
+def _names_set_by_libraries(kind):
+    """Return the names of the attributes that the library's base classes of a class assign.
+
+    In a class that is derived from a tool, the entry of the tool covers these attributes. The
+    constructor's parameters are among them.
+    """
+    names = set()
+    for cls in filter(is_in_library, kind.__mro__):
+        for item in vars(cls).values():
+            function = unwrap(item) if callable(item) else None
+            if isinstance(function, FunctionType):
+                names |= {
+                    instruction.argval
+                    for instruction in dis.get_instructions(function)
+                    if instruction.opname == "STORE_ATTR"
+                }
+    return frozenset(names)
 
 
 @cache

@@ -138,7 +138,10 @@ def folds_problem(cv, estimator, scoring=None):
         is_unknown = hasattr(splitter, "split") and not _is_of_sklearn(splitter)
         more = ", or in which rows may repeat" if is_unknown else ""
         may = "may depend" if is_unknown else "depend"
-        return f"splits the rows by folds that {may} on their {_read_by(splitter)}{more}"
+        values = _read_by(splitter)
+        if values == "groups":
+            more = " (ignore this if the group of each row is public)"
+        return f"splits the rows by folds that {may} on their {values}{more}"
     return ""
 
 

@@ -17,6 +17,7 @@ from skdp._tools._entries import KnownStep, Tool
 from skdp._tools._entry_kinds import chain, learns, selection, wrapper
 from skdp._tools._step_conditions import (
     adds_in_fixed_order,
+    class_of_function,
     component_width,
     counts_listed_words,
     declares_components,
@@ -42,6 +43,7 @@ from skdp._tools._step_conditions import (
     transforms_targets_alone,
     vocabulary_width,
     weights_listed_words_alone,
+    weights_rows_alone,
 )
 
 TOOLS: tuple[Tool, ...] = (
@@ -114,6 +116,16 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     Tool(
+        classes=("sklearn.feature_extraction.text.TfidfTransformer",),
+        step=KnownStep(
+            kind="declared",
+            condition=weights_rows_alone,
+            advice="use use_idf=False, without sublinear_tf",
+            sparse="made",
+            is_row_wise=never,
+        ),
+    ),
+    Tool(
         classes=("sklearn.impute.MissingIndicator",),
         step=KnownStep(
             kind="declared",
@@ -162,6 +174,7 @@ TOOLS: tuple[Tool, ...] = (
             condition=has_row_function,
             otherwise="unknown",
             advice=FUNCTION,
+            advice_on=class_of_function,
             fails_on=fails_outside_domain,
             width=function_width,
             # Its function may return a different container from the one that it receives.
@@ -227,16 +240,15 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     # Steps that learn from the rows, in modules whose other classes do not.
-    Tool(classes=("sklearn.feature_extraction.DictVectorizer",), step=learns()),
+    Tool(
+        classes=("sklearn.feature_extraction.DictVectorizer",),
+        step=learns("FeatureHasher(input_type='string'), or a data frame and DPOneHotEncoder"),
+    ),
     Tool(
         classes=("sklearn.feature_extraction.image.PatchExtractor",),
         step=KnownStep(
             kind="resamples", advice="extract patches before, so that a row is one patch or image"
         ),
-    ),
-    Tool(
-        classes=("sklearn.feature_extraction.text.TfidfTransformer",),
-        step=learns("HashingVectorizer"),
     ),
     Tool(
         classes=(
@@ -254,7 +266,10 @@ TOOLS: tuple[Tool, ...] = (
         classes=("sklearn.impute.KNNImputer",),
         step=KnownStep(kind="learns", advice="use DPSimpleImputer"),
     ),
-    Tool(classes=("sklearn.kernel_approximation.AdditiveChi2Sampler",), step=learns()),
+    Tool(
+        classes=("sklearn.kernel_approximation.AdditiveChi2Sampler",),
+        step=learns("RBFSampler(gamma=...), a number"),
+    ),
     Tool(
         classes=("sklearn.kernel_approximation.Nystroem",),
         step=learns("RBFSampler(gamma=...), a number"),
@@ -293,8 +308,11 @@ TOOLS: tuple[Tool, ...] = (
     Tool(classes=("sklearn.cross_decomposition",), step=learns("DPPCA")),
     Tool(classes=("sklearn.decomposition",), step=learns("DPPCA")),
     Tool(classes=("sklearn.discriminant_analysis",), step=learns("DPGaussianNB")),
-    Tool(classes=("sklearn.dummy",), step=learns()),
-    Tool(classes=("sklearn.gaussian_process",), step=learns()),
+    Tool(classes=("sklearn.dummy",), step=learns("functions of skdp.stats")),
+    Tool(
+        classes=("sklearn.gaussian_process",),
+        step=learns("DPAdditiveClassifier, DPAdditiveRegressor or another model of skdp"),
+    ),
     Tool(classes=("sklearn.isotonic",), step=learns("DPAdditiveRegressor, with monotonic_cst")),
     Tool(classes=("sklearn.kernel_ridge",), step=learns("DPRidge")),
     Tool(
@@ -304,7 +322,10 @@ TOOLS: tuple[Tool, ...] = (
     Tool(classes=("sklearn.manifold",), step=learns("DPPCA")),
     Tool(classes=("sklearn.mixture",), step=learns("DPKMeans")),
     Tool(classes=("sklearn.naive_bayes",), step=learns("DPGaussianNB or DPHistogramNB")),
-    Tool(classes=("sklearn.neighbors",), step=learns()),
+    Tool(
+        classes=("sklearn.neighbors",),
+        step=learns("DPAdditiveClassifier, DPAdditiveRegressor or another model of skdp"),
+    ),
     Tool(classes=("sklearn.neural_network",), step=learns("DPSGDClassifier or DPSGDRegressor")),
     Tool(
         classes=("sklearn.semi_supervised",),

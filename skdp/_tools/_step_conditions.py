@@ -5,6 +5,7 @@ from math import comb
 from numbers import Integral, Real
 
 import numpy as np
+import sklearn.preprocessing
 from sklearn.base import is_classifier
 
 from skdp._tools._classes import behaves_as
@@ -22,6 +23,18 @@ from skdp._tools._scores_and_folds import (
     is_by_person,
     scorers_of,
 )
+
+# What to use instead of scikit-learn's functions, which are not steps themselves.
+CLASSES_OF_FUNCTIONS = {
+    "binarize": "Binarizer",
+    "maxabs_scale": "DPMaxAbsScaler",
+    "minmax_scale": "DPMinMaxScaler",
+    "normalize": "Normalizer",
+    "power_transform": "DPQuantileTransformer",
+    "quantile_transform": "DPQuantileTransformer",
+    "robust_scale": "DPRobustScaler",
+    "scale": "DPStandardScaler",
+}
 
 
 def has_index_folds(cv, estimator):
@@ -219,6 +232,21 @@ def has_row_function(step):
     )
 
 
+def class_of_function(step):
+    """Return the advice to use the class of a scikit-learn function, or a private one, or ""."""
+    function = step.func
+    arguments = step.kw_args or {}
+    while isinstance(function, partial):
+        arguments = {**function.keywords, **arguments}
+        function = function.func
+    name = getattr(function, "__name__", "")
+    if name not in CLASSES_OF_FUNCTIONS or getattr(sklearn.preprocessing, name) is not function:
+        return ""
+    if name == "normalize" and arguments.get("axis", 1) == 0:
+        return "use DPMaxAbsScaler or DPStandardScaler"
+    return f"use {CLASSES_OF_FUNCTIONS[name]}"
+
+
 def function_width(step, d):
     """Return the number of columns that a function returns for d columns; None if unknown."""
     # An array argument broadcasts a single column to several.
@@ -248,6 +276,11 @@ def counts_listed_words(vectorizer):
 
 def weights_listed_words_alone(vectorizer):
     return counts_listed_words(vectorizer) and not vectorizer.use_idf
+
+
+def weights_rows_alone(transformer):
+    # The logarithm of a negative number, which hashed words may have, is NaN.
+    return not (transformer.use_idf or transformer.sublinear_tf)
 
 
 def vocabulary_width(vectorizer, d):

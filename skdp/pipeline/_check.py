@@ -11,8 +11,9 @@ from skdp._data._forms import TableForm
 from skdp._fitting._raw_parts import find_raw_settings
 from skdp._reports._contents import register_uncovered_reader
 from skdp._tools._entries import REASONS
-from skdp._tools._functions import is_elementwise
+from skdp._tools._functions import is_elementwise, refers_to_table
 from skdp._tools._registry import known_caller
+from skdp._tools._scores_and_folds import folds_problem, has_private_scores
 from skdp.base import terms_of
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._known import (
@@ -76,10 +77,10 @@ class Finding(FrozenValue):
         Name of the step.
     problem : str
         "not private", "unknown", "resampled rows", "raw last stage", "raw scores", "stratified
-        folds", "folds not by person", "paid twice", "local", "not checkable", "not row-wise",
-        "declared public", "no accountant", "several accountants", "may fail after the charge",
-        "wrong parameter" (a fit would raise an error), or "assumes of the table" (an assumption
-        about the table on which the result depends).
+        folds", "folds by values", "folds not by person", "paid twice", "local", "not checkable",
+        "not row-wise", "declared public", "no accountant", "several accountants", "may fail after
+        the charge", "wrong parameter" (a fit would raise an error), or "assumes of the table" (an
+        assumption about the table on which the result depends).
     message : str
         Description and remedy.
     """
@@ -439,8 +440,29 @@ def _of_cross_validator(step, steps):
     """
     if step.kind != "cross_validates":
         return
-    message = f"its scores are raw, and so is any choice based on them; {step.advice}"
-    yield Finding(step.title, "raw scores", message)
+    problems = [*_of_scores(step), *_of_folds(step, steps)]
+    yield from problems or [Finding(step.title, "not checkable", UNPLANNED)]
+    private = [other for other in steps if step.holds(other) and other.kind == "private"]
+    yield from _paid_by_candidates(step, private)
+
+
+def _of_scores(step):
+    """Yield the findings on the scores of a search, and on the functions that choose by them."""
+    scoring = step.params.get("scoring")
+    if not has_private_scores(scoring):
+        message = f"its scores are raw, and so is any choice based on them; {step.advice}"
+        yield Finding(step.title, "raw scores", message)
+    for name in ("refit", "importance_getter"):
+        if refers_to_table(step.params.get(name)):
+            message = (
+                f"its {name} may read rows, because it refers to a table, a column or a fitted "
+                "model; use one that reads only the scores or the model that it is given"
+            )
+            yield Finding(step.title, "not private", message)
+
+
+def _of_folds(step, steps):
+    """Yield the finding on folds that depend on values, or on how many rows others have."""
     cv = step.params.get("cv")
     inner = step.params.get("estimator", step.estimator)
     private = [other for other in steps if step.holds(other) and other.kind == "private"]
@@ -455,6 +477,16 @@ def _of_cross_validator(step, steps):
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
+    elif folds_problem(cv, inner):
+        message = (
+            f"it {folds_problem(cv, inner)}, so the sum of the charges is not a guarantee; use "
+            "cv=KFold(k, shuffle=True, random_state=0)"
+        )
+        yield Finding(step.title, "folds by values", message)
+
+
+def _paid_by_candidates(step, private):
+    """Yield the findings on private transformers that a search fits again without changing them."""
     grid = step.params.get("param_grid", step.params.get("param_distributions"))
     if grid is None:
         return

@@ -278,7 +278,7 @@ def n_selected_columns(selector, n_columns):
 
     Parameters
     ----------
-    selector : RFE, RFECV or SequentialFeatureSelector
+    selector : RFE, RFECV, SelectFromModel or SequentialFeatureSelector
     n_columns : int or None
         Number of columns of its table; None if unknown.
 
@@ -289,6 +289,9 @@ def n_selected_columns(selector, n_columns):
     """
     if sklearn_name(selector) == "RFECV":
         n_selected = selector.min_features_to_select
+    elif sklearn_name(selector) == "SelectFromModel":
+        # With any other threshold, the importances also decide.
+        n_selected = selector.max_features if selector.threshold == -np.inf else None
     else:
         n_selected = selector.n_features_to_select
         is_half = n_selected is None or (n_selected == "auto" and selector.tol is None)
@@ -323,6 +326,35 @@ def selected_widths(selector, n_columns):
             first = n_columns - 1
     widths = (first, n_selected_columns(selector, n_columns))
     return [width for width in widths if width is not None and width > 0]
+
+
+def stacked_width(stack, n_columns, n_labels):
+    """Return the number of columns that the last estimator of a stack receives.
+
+    Parameters
+    ----------
+    stack : StackingClassifier or StackingRegressor
+    n_columns : int or None
+        Number of columns of its table; None if unknown.
+    n_labels : int or None
+        Number of labels of its target; None if it is unknown, or if there are no labels.
+
+    Returns
+    -------
+    int or None
+        None if it is unknown.
+    """
+    predicts_labels = (
+        sklearn_name(stack) == "StackingClassifier" and stack.stack_method != "predict"
+    )
+    # With two labels, the second one's probability or the decision function is one column. With
+    # more labels, the methods that members have decide how many columns there are.
+    if predicts_labels and n_labels != 2:
+        return None
+    width = sum(1 for _, member in stack.estimators if member != "drop")
+    if not stack.passthrough:
+        return width
+    return None if n_columns is None else width + n_columns
 
 
 def _check_score_function(selector, table):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import RFE, SelectKBest, SequentialFeatureSelector
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SequentialFeatureSelector
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
@@ -130,7 +130,7 @@ def _form_of_learned(estimator, form):
         names = form.input_names
     elif kind is SelectKBest and isinstance(estimator.k, Integral) and form.n_columns is not None:
         width = min(estimator.k, form.n_columns)
-    elif kind in (RFE, SequentialFeatureSelector):
+    elif kind in (RFE, SelectFromModel, SequentialFeatureSelector):
         width = n_selected_columns(estimator, form.n_columns)
     elif kind.__module__.startswith("sklearn.decomposition") and kind is not KernelPCA:
         components = params.get("n_components")

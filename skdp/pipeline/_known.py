@@ -11,8 +11,10 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_selection import SelectorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from skdp._data._forms import DENSE, SPARSE_MATRIX
 from skdp._tools._advice import (
     CALLBACKS,
     COLUMNS,
@@ -29,8 +31,11 @@ from skdp._tools._parts import is_step, parts_of, raw_callbacks
 from skdp._tools._registry import UNKNOWN, find_entry
 from skdp._tools._step_conditions import selects_by_values
 from skdp.base import PrivateEstimator
-from skdp.pipeline._instances import is_estimator
+from skdp.pipeline._instances import gives_numbers, is_estimator
 from skdp.utils._values import FrozenValue
+
+# Private steps that store one entry for each cell, for all values.
+ONE_ENTRY_PER_CELL = frozenset({"DPKBinsDiscretizer", "DPTableVectorizer"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,7 @@ def kind_by_table(estimator):
     advice : str
     """
     entry = find_entry(estimator)
+    advice = entry.advice_on(estimator) or entry.advice
     try:
         fulfilled = entry.condition(estimator) and all(
             _is_private_part(getattr(estimator, name)) for name in entry.private_parts
@@ -89,8 +95,8 @@ def kind_by_table(estimator):
         # them.
         fulfilled = False
     if fulfilled:
-        return entry.kind, entry.advice
-    return entry.otherwise, entry.advice
+        return entry.kind, advice
+    return entry.otherwise, advice
 
 
 def _is_private_part(part):
@@ -117,7 +123,7 @@ def accepted_entry(estimator):
     return None
 
 
-def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
+def find_raw_steps(estimator, with_fitted=False, sparsity=DENSE):
     """Return the parts of an estimator that learn from rows without privacy, or may do so.
 
     Steps before a release in which the number of rows is private are also returned if they may
@@ -133,8 +139,8 @@ def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
     with_fitted : bool, default=False
         If True, frozen estimators and the model of a selection with ``prefit=True`` are included,
         with the kind "opaque".
-    is_sparse : bool, default=False
-        True if its table is known to be a sparse matrix.
+    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}, default=DENSE
+        Sparsity of its table, which is `DENSE` if unknown.
 
     Returns
     -------
@@ -152,12 +158,41 @@ def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
     standardscaler | learns | use DPStandardScaler
     """
     raw_steps = []
-    _add_raw_steps(estimator, "", raw_steps, with_fitted, is_sparse, later=())
+    table = _Table(sparsity=sparsity)
+    _add_raw_steps(estimator, "", raw_steps, with_fitted, table, later=())
     return raw_steps
 
 
-def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse, later):
-    """Add the parts that `find_raw_steps` returns for an estimator to the list `raw_steps`.
+@dataclass(frozen=True)
+class _Table(FrozenValue):
+    """Known facts about the table that a step receives.
+
+    Parameters
+    ----------
+    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
+    has_inferred_types : bool, default=False
+        True if it may be a frame whose types pandas inferred from the values that an earlier step
+        returned.
+    """
+
+    sparsity: str
+    has_inferred_types: bool = False
+
+    def behind(self, step):
+        """Return the table that a step of a pipeline returns for this one."""
+        sparsity = possible_sparsity(step, self.sparsity)
+        return _Table(sparsity, self._infers_types_behind(step))
+
+    def _infers_types_behind(self, step):
+        if isinstance(step, FrozenEstimator):
+            return self._infers_types_behind(step.estimator)
+        if step is None or (isinstance(step, str) and step == "passthrough"):
+            return self.has_inferred_types
+        return not gives_numbers(step)
+
+
+def _add_raw_steps(estimator, name, raw_steps, with_fitted, table, later):
+    """Add the parts of an estimator that learn from rows without privacy to the list `raw_steps`.
 
     Parameters
     ----------
@@ -166,8 +201,10 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse, later):
     name : str
         Name of the estimator, which begins the names of its parts.
     raw_steps : list of RawStep
-    with_fitted, is_sparse : bool
+    with_fitted : bool
         As in `find_raw_steps`.
+    table : _Table
+        Known facts about the table that the estimator receives.
     later : tuple
         The steps of all enclosing pipelines that receive the output of the estimator.
     """
@@ -190,7 +227,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse, later):
         raw_steps.append(RawStep(name, estimator, kind, advice))
     elif _is_rounding_released(estimator, later):
         raw_steps.append(_not_row_wise(name, estimator))
-    for part, value, reason in _raw_choices(estimator, is_sparse):
+    for part, value, reason in _raw_choices(estimator, table):
         raw_steps.append(RawStep(join_names(name, part), value, "learns", reason))
     is_prefit = getattr(estimator, "prefit", None) is True
     earlier = []
@@ -205,12 +242,11 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse, later):
             behind = later
             if hasattr(estimator, "steps"):
                 behind = (*(step for _, step in parts[i + 1 :]), *later)
-            _add_raw_steps(
-                inner, inner_name, raw_steps, with_fitted, is_sparse and reads_table, behind
-            )
+            inner_table = table if reads_table else _Table(DENSE)
+            _add_raw_steps(inner, inner_name, raw_steps, with_fitted, inner_table, behind)
         if hasattr(estimator, "steps"):
             earlier.append(inner)
-            is_sparse = may_give_sparse(inner, is_sparse)
+            table = table.behind(inner)
 
 
 def is_row_wise(estimator):
@@ -292,27 +328,40 @@ def _ignores_targets(step):
     return package in IGNORE_TARGETS or f"{package}.{name}" in IGNORE_TARGETS
 
 
-def _raw_choices(estimator, is_sparse):
+def _raw_choices(estimator, table):
     """Yield name, value and advice for parameters with which a container learns or stores rows.
 
     Parameters
     ----------
     estimator : estimator
-    is_sparse : bool
-        True if its table is known to be sparse.
+    table : _Table
     """
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
     if isinstance(estimator, ColumnTransformer):
         for part in estimator.transformers:
-            if callable(part[-1]) and type(part[-1]) is not make_column_selector:
+            if _selects_by_table(part[-1], table):
                 yield f"{part[0]}__columns", part[-1], COLUMNS
-        if may_give_sparse(estimator, is_sparse):
+        if possible_sparsity(estimator, table.sparsity):
             yield "sparse_threshold", estimator.sparse_threshold, DENSITY
     elif is_skrub_container(estimator) and selects_by_values(estimator.cols):
         yield "cols", estimator.cols, SELECTOR
     for callback in raw_callbacks(estimator):
         yield "callbacks", callback, CALLBACKS
+
+
+def _selects_by_table(columns, table):
+    """Return True if columns are chosen by values, or by types that were inferred from values."""
+    if type(columns) is not make_column_selector:
+        return callable(columns)
+    return table.has_inferred_types and selects_by_type(columns)
+
+
+def selects_by_type(columns):
+    """Return True for a selector that chooses columns by their types."""
+    if type(columns) is not make_column_selector:
+        return False
+    return columns.dtype_include is not None or columns.dtype_exclude is not None
 
 
 def candidates_of(search):
@@ -341,35 +390,68 @@ def candidates_of(search):
                     yield f"estimator__{name}", value
 
 
-def may_give_sparse(step, is_sparse):
-    """Return True if a step may return a sparse table.
+def possible_sparsity(step, sparsity):
+    """Return the sparsity that the output of a step may have.
+
+    scikit-learn converts a frame of Sparse columns to a sparse matrix when it checks it. So a step
+    that checks its table returns a matrix, and one that passes its table on returns a frame. A
+    container that joins the outputs of its parts returns a matrix only if one part does.
 
     Parameters
     ----------
     step : estimator, "passthrough", "drop" or None
-    is_sparse : bool
-        True if its table is known to be sparse; False if it is dense or unknown.
+    sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
+        Sparsity of its table.
+
+    Returns
+    -------
+    {DENSE, SPARSE_MATRIX, SPARSE_FRAME}
     """
     if isinstance(step, FrozenEstimator):
-        return may_give_sparse(step.estimator, is_sparse)
+        return possible_sparsity(step.estimator, sparsity)
     if step is None or isinstance(step, str):
-        return is_sparse and step != "drop"
+        return DENSE if step == "drop" else sparsity
     if isinstance(step, Pipeline):
         for _, inner in step.steps:
-            is_sparse = may_give_sparse(inner, is_sparse)
-        return is_sparse
+            sparsity = possible_sparsity(inner, sparsity)
+        return sparsity
     if isinstance(step, FeatureUnion):
-        return any(may_give_sparse(part, is_sparse) for _, part in step.transformer_list)
+        return _joined_sparsity([part for _, part in step.transformer_list], sparsity)
     if isinstance(step, ColumnTransformer):
-        # Its density is compared with the threshold if one of its parts returns a sparse table.
+        # Its density is compared with the threshold if one of its parts returns a sparse matrix.
+        if not step.sparse_threshold:
+            return DENSE
         parts = [step.remainder, *(part for _, part, _ in step.transformers)]
-        return bool(step.sparse_threshold) and any(may_give_sparse(p, is_sparse) for p in parts)
+        return _joined_sparsity([part for part in parts if not _has_fixed_density(part)], sparsity)
+    if isinstance(step, PrivateEstimator):
+        return SPARSE_MATRIX if getattr(step, "_makes_sparse", False) else DENSE
     sparse_output = getattr(step, "sparse_output", None)
     if isinstance(sparse_output, bool):
-        return sparse_output
-    sparsity = find_entry(step).sparse
-    keeps_sparse = sparsity == "kept" or isinstance(step, SelectorMixin)
-    return sparsity == "made" or (keeps_sparse and is_sparse)
+        return SPARSE_MATRIX if sparse_output else DENSE
+    treatment = find_entry(step).sparse
+    if treatment == "made":
+        return SPARSE_MATRIX
+    if not sparsity or not (treatment == "kept" or isinstance(step, SelectorMixin)):
+        return DENSE
+    if isinstance(step, FunctionTransformer) and not step.validate:
+        return sparsity
+    return SPARSE_MATRIX
+
+
+def _has_fixed_density(part):
+    """Return True for a step whose output has the same number of entries for all values."""
+    while isinstance(part, Pipeline) and part.steps:
+        part = part.steps[-1][1]
+    if isinstance(part, FrozenEstimator):
+        part = part.estimator
+    return isinstance(part, PrivateEstimator) and type(part).__name__ in ONE_ENTRY_PER_CELL
+
+
+def _joined_sparsity(parts, sparsity):
+    """Return the possible sparsity of the joined outputs of parts that read the same table."""
+    if any(possible_sparsity(part, sparsity) == SPARSE_MATRIX for part in parts):
+        return SPARSE_MATRIX
+    return DENSE
 
 
 def is_skrub_container(estimator):

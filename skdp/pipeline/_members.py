@@ -22,6 +22,7 @@ from skdp.pipeline._combinations import (
     check_combination,
     check_members_can_be_used,
     selected_widths,
+    stacked_width,
 )
 from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
 from skdp.pipeline._forms import form_of_table
@@ -56,6 +57,7 @@ SELECT_COLUMNS = frozenset({"RFE", "RFECV", "SequentialFeatureSelector"})
 PREFIT_BY_FOLDS = frozenset(
     {"StackingClassifier", "StackingRegressor", "TunedThresholdClassifierCV"}
 )
+CHAINS = frozenset({"ClassifierChain", "RegressorChain"})
 # Members of these tools that receive a different table.
 RECEIVE_OTHER_TABLES = frozenset({"final_estimator", "transformer"})
 
@@ -205,7 +207,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
         return
     for part, member in inner_parts(tool):
         if is_estimator(member):
-            for inner_form, y in product(_forms_of_member(tool, part, form), (first, *others)):
+            for inner_form, y in product(_forms_of_member(tool, part, table), (first, *others)):
                 member_table = replace(inner, form=inner_form, y=y)
                 check_members(member, member_table, join_names(name, part))
 
@@ -240,18 +242,55 @@ def _check_fitted(model, tool, table, name):
         raise ValueError(step_message(name or sklearn_name(tool), error)) from error
 
 
-def _forms_of_member(tool, part, form):
-    """Return the forms of the tables that a tool may pass to a member, a list."""
+def _forms_of_member(tool, part, table):
+    """Return the forms of the tables that a tool may pass to a member, a list.
+
+    Parameters
+    ----------
+    tool : estimator
+    part : str
+        Name of the member, or of the parameter that holds it.
+    table : PublicTable
+        Known facts about the table and the target of the tool's fit.
+    """
     kind = sklearn_name(tool)
+    form = table.form
+    if part == "final_estimator":
+        width = stacked_width(tool, form.n_columns, _count_labels(tool, table.y))
+        return [UNKNOWN_FORM if width is None else form_of_table(np.empty((0, width)))]
+    widths = []
     if kind in SELECT_COLUMNS:
-        # Selections pass arrays on.
+        widths = selected_widths(tool, form.n_columns)
+    elif kind in CHAINS and form.n_columns is not None:
+        # Each member also receives a column for each target before its own.
+        n_targets = len(_targets_of_members(tool, table.y))
+        widths = sorted({form.n_columns, form.n_columns + n_targets - 1})
+    # Selections and chains pass arrays on.
+    if widths:
         return [
             replace(form_of_table(np.empty((0, width))), is_sparse=form.is_sparse)
-            for width in selected_widths(tool, form.n_columns)
-        ] or [UNKNOWN_FORM]
+            for width in widths
+        ]
     if kind in PASS_TABLE_ON and part not in RECEIVE_OTHER_TABLES:
         return [form]
     return [UNKNOWN_FORM]
+
+
+def _count_labels(tool, y):
+    """Return the number of labels of a tool's target; None if it is unknown.
+
+    Labels that a private classifier declares must occur. Without a declaration, the labels that
+    occur are public.
+    """
+    for labels in declared_labels_of(tool):
+        if labels is not None:
+            return len(labels)
+    try:
+        labels = target_array(y)
+        return len(np.unique(labels)) if labels.ndim == 1 else None
+    except (TypeError, ValueError, AttributeError):
+        # The tool or its members raise an error for such a target.
+        return None
 
 
 def _check_published_models(tool, name):

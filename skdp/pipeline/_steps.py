@@ -32,7 +32,13 @@ from skdp.pipeline._instances import (
     with_params,
 )
 from skdp.pipeline._kinds import held, is_private, judge_step, sparsity
-from skdp.pipeline._known import hides_number_of_rows, is_row_wise, is_skrub_container, join_names
+from skdp.pipeline._known import (
+    hides_number_of_rows,
+    is_row_wise,
+    is_skrub_container,
+    join_names,
+    selects_by_type,
+)
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
@@ -533,14 +539,7 @@ def _is_by_values(columns, before):
     """Return True if columns are selected by values, or by dtypes that a step may determine."""
     if type(columns) is not make_column_selector:
         return callable(columns)
-    return _reads_types(columns) and bool(before)
-
-
-def _reads_types(columns):
-    """Return True for a selector that chooses columns by their types."""
-    if type(columns) is not make_column_selector:
-        return False
-    return columns.dtype_include is not None or columns.dtype_exclude is not None
+    return selects_by_type(columns) and bool(before)
 
 
 def _density_decides(transformer, place, steps):
@@ -592,7 +591,7 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     if callable(columns):
         # User-defined functions are not called. A table of positions would not have the types of
         # the columns.
-        reads_types = _reads_types(columns)
+        reads_types = selects_by_type(columns)
         is_resolved &= type(columns) is make_column_selector and not reads_types
         if reads_types and form.empty is not None and form.names is None:
             is_resolved = True
@@ -731,7 +730,7 @@ def _selected(selector, form):
         )
     if type(selector) is not make_column_selector or form.names is None:
         return None
-    if not _reads_types(selector):
+    if not selects_by_type(selector):
         pattern = selector.pattern
         if selector.pattern is None:
             pattern = ""

@@ -5,11 +5,19 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_selection import RFECV
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    KFold,
+    StratifiedKFold,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -36,7 +44,7 @@ from skdp import (
     RandomizedResponseTransformer,
 )
 from skdp.accounting import Gaussian, Laplace, get_epsilon
-from skdp.model_selection import PersonKFold
+from skdp.model_selection import PersonKFold, make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
 
 ACCOUNTANT = PrivacyAccountant(100.0, 0.1)
@@ -190,6 +198,34 @@ def test_plain_searches_publish_raw_scores():
 def test_stratified_folds_are_named(cv, stratified):
     result = check_pipeline(GridSearchCV(model(), {"C": [1.0]}, cv=cv))
     assert (("GridSearchCV", "stratified folds") in found(result)) is stratified
+
+
+SCORER = make_dp_scorer("accuracy", epsilon=0.1, accountant=ACCOUNTANT)
+TABLE = np.ones((9, 2))
+# Reasons why a search is not accepted, each with the parameters that are the reason.
+REASONS_OF_SEARCHES = {
+    "raw scores": {"scoring": "accuracy"},
+    "not private": {"importance_getter": lambda model: TABLE[0]},
+    "stratified folds": {"cv": StratifiedKFold(3)},
+    "folds by values": {"cv": GroupKFold(3)},
+}
+
+
+@pytest.mark.parametrize("first", REASONS_OF_SEARCHES)
+@pytest.mark.parametrize("second", REASONS_OF_SEARCHES)
+def test_each_reason_against_a_search_is_named_and_no_other(first, second):
+    params = REASONS_OF_SEARCHES[first] | REASONS_OF_SEARCHES[second]
+    reasons = {first, second}
+    if {"stratified folds", "folds by values"} == reasons:
+        reasons = {second}
+    search = RFECV(model(), **{"scoring": SCORER, "cv": KFold(3)} | params)
+    assert {problem for _, problem in found(check_pipeline(search))} == reasons
+
+
+def test_a_halving_search_with_private_scores_has_no_raw_ones():
+    search = HalvingGridSearchCV(model(), {"C": [1.0]}, scoring=SCORER, cv=KFold(3))
+    result = check_pipeline(search)
+    assert found(result) == {("HalvingGridSearchCV", "not checkable")} and not result.accepted
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -144,6 +145,7 @@ LEARNS_NOTHING = [
     (RBFSampler(gamma=0.5, random_state=0), NUMBERS),
     (SkewedChi2Sampler(random_state=0), NUMBERS),
     (PolynomialCountSketch(random_state=0), NUMBERS),
+    (TfidfTransformer(use_idf=False), NUMBERS),
     (GaussianRandomProjection(1, random_state=0), NUMBERS),
     (SparseRandomProjection(1, random_state=0), NUMBERS),
 ]

@@ -1,9 +1,13 @@
 """The table of known classes."""
 
+import re
 import warnings
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn.preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
@@ -13,8 +17,10 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
@@ -26,17 +32,19 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
 
+import skdp
 from skdp import (
     DPGridSearchCV,
     DPLogisticRegression,
     DPOneHotEncoder,
     DPRidge,
+    DPSimpleImputer,
     DPStandardScaler,
     PrivacyAccountant,
 )
 from skdp.model_selection import PersonKFold, make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
-from skdp.pipeline._known import find_raw_steps
+from skdp.pipeline._known import find_raw_steps, kind_by_table
 from tests._private import KNOWN_STEPS, REASONS, TOOLS, UNKNOWN, KnownStep, find_class
 
 
@@ -223,6 +231,64 @@ def test_what_learns_from_raw_rows_is_listed_with_a_remedy(name):
     assert all(step.advice for step in find_raw_steps(make()))
 
 
+FRAME = {"transform": "pandas"}
+WORDS_TO_WORDS = {
+    "a function": FunctionTransformer(feature_names_out="one-to-one").set_output(**FRAME),
+    "an imputer": SimpleImputer(
+        strategy="constant", fill_value="?", keep_empty_features=True
+    ).set_output(**FRAME),
+    "a private imputer": DPSimpleImputer(strategy="constant", fill_value="?").set_output(**FRAME),
+}
+TYPES_ARE_GIVEN = {
+    "nothing": "passthrough",
+    "numbers": DPStandardScaler(bounds=(0, 1)).set_output(**FRAME),
+    "frozen numbers": FrozenEstimator(DPStandardScaler(bounds=(0, 1)).set_output(**FRAME)),
+}
+SELECTORS = {
+    "type": make_column_selector(dtype_include="string"),
+    "another type": make_column_selector(dtype_exclude="number"),
+    "pattern": make_column_selector("x"),
+    "list": [0],
+}
+PLACES_OF_COLUMNS = {
+    "behind": lambda step, columns: make_pipeline(step, columns),
+    "later": lambda step, columns: make_pipeline(step, None, columns),
+    "nested": lambda step, columns: make_pipeline(step, make_pipeline("passthrough", columns)),
+    "beside": lambda step, columns: make_pipeline(step, FeatureUnion([("c", columns)])),
+    "voting": lambda step, columns: make_pipeline(
+        step, VotingClassifier([("m", make_pipeline(columns, model()))])
+    ),
+}
+
+
+@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("step", WORDS_TO_WORDS | TYPES_ARE_GIVEN)
+@pytest.mark.parametrize("place", PLACES_OF_COLUMNS)
+def test_columns_are_not_chosen_by_types_that_values_decide(place, step, selector):
+    encoder = DPOneHotEncoder(categories=["a", "b"], sparse_output=False)
+    by_columns = ColumnTransformer([("e", encoder, SELECTORS[selector])])
+    pipe = PLACES_OF_COLUMNS[place]((WORDS_TO_WORDS | TYPES_ARE_GIVEN)[step], by_columns)
+    found = [raw for raw in find_raw_steps(pipe) if raw.name.endswith("e__columns")]
+    assert bool(found) == (step in WORDS_TO_WORDS and "type" in selector)
+
+
+@pytest.mark.skipif(
+    int(pd.__version__.split(".")[0]) < 3, reason="pandas 2 does not infer a type of strings"
+)
+@pytest.mark.parametrize("step", WORDS_TO_WORDS)
+def test_why_values_decide_the_types_of_columns(step):
+    words = np.array([["a"], ["b"], ["a"]], dtype=object)
+    one_number = np.array([["a"], ["b"], [3]], dtype=object)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chosen = [
+            SELECTORS["type"](WORDS_TO_WORDS[step].fit(table).transform(table))
+            for table in (words, one_number)
+        ]
+    assert chosen == [["x0"], []]
+
+
 def test_a_fitted_pipeline_is_looked_at_too():
     X = np.random.default_rng(0).uniform(size=(60, 2))
     with warnings.catch_warnings():
@@ -276,6 +342,46 @@ def test_every_entry_says_what_to_write_instead(key):
     is_accepted = entry.kind in ("stateless", "declared", "container", "wrapper")
     always = entry.condition is type(entry).condition
     assert entry.advice or (is_accepted and always)
+
+
+def test_every_class_that_is_to_be_used_instead_exists():
+    known = {name for name, _ in all_estimators()} | {"FrozenEstimator", "KFold", *skdp.__all__}
+    advice = " ".join(entry.advice for entry in KNOWN_STEPS.values())
+    names = set(re.findall(r"\b(?:DP[A-Z]|[A-Z][a-z]+[A-Z])\w+", advice))
+    assert len(names) > 20 and names <= known
+
+
+FUNCTIONS = [name for name in sklearn.preprocessing.__all__ if name.islower()]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("bind", [lambda function: function, partial])
+def test_a_function_of_scikit_learn_is_replaced_by_a_class(name, bind):
+    step = FunctionTransformer(bind(getattr(sklearn.preprocessing, name)))
+    kind, advice = kind_by_table(step)
+    assert kind == "unknown"
+    if name not in ("add_dummy_feature", "label_binarize"):
+        instead = advice.removeprefix("use ")
+        assert hasattr(skdp, instead) or hasattr(sklearn.preprocessing, instead)
+
+
+def test_columns_scaled_by_their_norms_are_not_replaced_by_rows():
+    step = FunctionTransformer(sklearn.preprocessing.normalize, kw_args={"axis": 0})
+    assert "Normalizer" not in kind_by_table(step)[1]
+
+
+@pytest.mark.parametrize("use_idf", [True, False])
+@pytest.mark.parametrize("sublinear_tf", [True, False])
+def test_words_may_be_weighted_in_each_row_alone(use_idf, sublinear_tf):
+    step = TfidfTransformer(use_idf=use_idf, sublinear_tf=sublinear_tf)
+    assert (kinds(step) == {}) == (not use_idf and not sublinear_tf)
+    if kinds(step) == {}:
+        before = set(vars(step))
+        step.fit(np.array([[1.0, 0.0], [2.0, 1.0]]))
+        assert set(vars(step)) - before <= {"n_features_in_"}
+        table = np.random.default_rng(0).integers(0, 3, (9, 2))
+        alone = [step.transform(row[None]).toarray()[0] for row in table]
+        np.testing.assert_allclose(step.transform(table).toarray(), alone)
 
 
 @pytest.mark.parametrize(

@@ -943,6 +943,7 @@ SHOWN = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 @pytest.mark.parametrize(("name", "tables", "seen"), SHOWN, ids=[case[0] for case in SHOWN])
 def test_why_it_leaks(name, tables, seen):
     """No noise is in what is read off the fitted pipeline, and it differs."""

@@ -8,6 +8,8 @@ import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import StackingClassifier, VotingClassifier, VotingRegressor
 from sklearn.feature_selection import SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -17,6 +19,7 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, RegressorChain
 from sklearn.pipeline import make_pipeline, make_union
 
 from skdp import (
@@ -254,3 +257,69 @@ def test_members_are_checked_with_the_table_that_they_receive():
     accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
     voting(accountant, "age")
     assert accountant.epsilon_spent == pytest.approx(2.0)
+
+
+def selected(member, last, **params):
+    selection = SelectFromModel(member(), threshold=-np.inf, **params)
+    return make_pipeline(selection, last)
+
+
+def stacked(member, last, n_members=1, **params):
+    members = [(f"m{i}", member()) for i in range(n_members)]
+    return StackingClassifier([*members, ("dropped", "drop")], last, cv=FOLDS, **params)
+
+
+# Functions of a private or a raw member and of the last model, of which another step or member
+# decides how many columns it receives.
+WIDTHS = {
+    "stack of one": stacked,
+    "stack of three": lambda m, last: stacked(m, last, 3),
+    "stack with its table": lambda m, last: stacked(m, last, 2, passthrough=True),
+    "stack of labels": lambda m, last: stacked(m, last, 2, stack_method="predict"),
+    "stack in a vote": lambda m, last: VotingClassifier([("s", stacked(m, last, 2))]),
+    "stack behind a step": lambda m, last: make_pipeline("passthrough", stacked(m, last, 2)),
+    "one feature": lambda m, last: selected(m, last, max_features=1),
+    "two features": lambda m, last: selected(m, last, max_features=2),
+    "features in a pipeline": lambda m, last: selected(
+        m, make_pipeline("passthrough", last), max_features=2
+    ),
+}
+
+
+class Recorder(LogisticRegression):
+    """It stores the numbers of columns of its fits."""
+
+    widths = []
+
+    def fit(self, X, y):
+        self.widths.append(X.shape[1])
+        return super().fit(X, y)
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("width", range(1, 6))
+@pytest.mark.parametrize("name", WIDTHS)
+def test_a_frozen_model_of_another_width_costs_nothing(name, width):
+    make = WIDTHS[name]
+    Recorder.widths.clear()
+    make(LogisticRegression, Recorder()).fit(X, Y)
+    table = np.random.default_rng(1).uniform(size=(N, width))
+    last = FrozenEstimator(model(PrivacyAccountant(1.0, 1e-2)).fit(table, Y))
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    tool = make(lambda: model(accountant), last)
+    if Recorder.widths == [width]:
+        tool.fit(X, Y)
+        assert accountant.epsilon_spent > 0.0
+    else:
+        with pytest.raises(ValueError, match=f"was fitted to {width} column"):
+            tool.fit(X, Y)
+        assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("chain", [ClassifierChain, RegressorChain])
+@pytest.mark.parametrize("width", [3, 4])
+def test_a_frozen_member_of_a_chain_receives_the_targets_before_its_own(chain, width):
+    """No width is right for all targets."""
+    table = np.random.default_rng(1).uniform(size=(N, width))
+    last = FrozenEstimator(ridge(PrivacyAccountant(1.0, 1e-2)).fit(table, X[:, 0]))
+    assert spent(lambda a: chain(make_pipeline(scaler(a), last)).fit(X, np.c_[Y, Y])) == 0.0

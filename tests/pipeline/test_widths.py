@@ -12,6 +12,7 @@ from scipy.stats import uniform
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -421,6 +422,7 @@ LISTED = [
     FunctionTransformer(np.isnan),
     FunctionTransformer(partial(np.add, 1.0)),
     Normalizer(),
+    TfidfTransformer(use_idf=False),
     PolynomialFeatures(2),
     SplineTransformer(knots=np.linspace(0, 1, 4)[:, None].repeat(3, 1)),
     SplineTransformer(knots=np.linspace(0, 1, 4)[:, None].repeat(3, 1), sparse_output=True),
