@@ -3,6 +3,7 @@
 import math
 
 from skdp.ledger._report import describe_unit
+from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
 
 UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
@@ -47,14 +48,37 @@ def conclusion_of(report):
             f"({cost})-differentially private for each {_unit_word(statement.unit)}, is {place}, "
             "and is not part of any total of the model."
         )
-    seeded = [statement.estimator for statement in report.statements if statement.seeded]
-    if seeded:
-        subject = "The noise"
-        if len(seeded) < len(report.statements):
-            subject += f" of {' and '.join(dict.fromkeys(seeded))}"
-        yield f"{subject} was SEEDED: anyone who knows the seed can remove it."
+    noise = seeded_noise(report.statements)
+    if noise:
+        yield f"{noise[:1].upper()}{noise[1:]} was SEEDED: anyone who knows the seed can remove it."
     if any(getattr(audit, "violation", False) for audit in report.audits):
         yield "VIOLATION: an attack disproves a claim of this report."
+
+
+def seeded_noise(statements):
+    """Return the subject of a sentence on seeded noise: all noise, or that of some fits or calls.
+
+    Parameters
+    ----------
+    statements : list of PrivacyStatement
+
+    Returns
+    -------
+    str
+        "" if no noise was seeded.
+    """
+    seeded = [statement for statement in statements if statement.seeded]
+    if not seeded:
+        return ""
+    if len(seeded) == len(statements) and not any(s.seeded_calls for s in seeded):
+        return "the noise"
+    names = []
+    for statement in seeded:
+        name = statement.estimator
+        if statement.seeded_calls:
+            name += f" in {statement.seeded_calls}"
+        names.append(name)
+    return f"the noise of {' and '.join(dict.fromkeys(names))}"
 
 
 def _charged_later(report):
@@ -140,13 +164,13 @@ def _facts_on_totals(report):
         if total.parts:
             place = f"the sum of {'; '.join(total.parts)}"
         cost = cost_in_words(total.epsilon, total.delta)
-        yield f"total of the {part}", f"{cost}; {_count_of_charges(total.n_charges)}, {place}"
+        yield f"total of the {part}", f"{cost}; {count_of(total.n_charges, 'charge')}, {place}"
 
 
 def _facts_on_budgets(report):
     """Yield the total cost of all releases from each data set."""
     for budget in report.budgets:
-        charges = _count_of_charges(budget.n_charges)
+        charges = count_of(budget.n_charges, "charge")
         if budget.shown:
             charges += f" (only those of {budget.shown} are listed)"
         limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
@@ -198,13 +222,6 @@ def _facts_on_charges(charges, report):
     elif times:
         when = f"{times[0]} to {times[-1]}"
     yield "when", when
-
-
-def _count_of_charges(n_charges):
-    """Return the text of a number of charges."""
-    if n_charges == 1:
-        return "1 charge"
-    return f"{n_charges} charges"
 
 
 def cost_in_words(epsilon, delta):
