@@ -7,7 +7,8 @@ from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
 
 UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
-NOT_IN_REPORT = "the ledger is not in this report"
+LEDGER_NOT_IN_REPORT = "the ledger is not in this report"
+LEDGERS_NOT_IN_REPORT = "the ledgers are not in this report"
 # Largest epsilon that is described as a factor, which is then 22,026.
 MAX_WORDS_EPSILON = 10.0
 
@@ -188,28 +189,39 @@ def _facts_on_budgets(report):
                 "not known: only a budget that was reserved from it is in this report",
             )
     if not report.budgets:
-        reason = "no ledger"
-        if _is_in_unread_ledger(report):
-            reason = NOT_IN_REPORT
+        name = "total of the data set"
+        datasets = dict.fromkeys(name for s in report.statements for name in s.datasets)
+        if len(datasets) > 1:
+            name = f"totals of data sets {', '.join(map(repr, datasets))}"
+        reason = _reason_of_unread_ledgers(report) or "no ledger"
         yield (
-            "total of the data set",
+            name,
             f"not known: {reason}. The cost of all other releases from the same data must be added",
         )
 
 
-def _is_in_unread_ledger(report):
-    """Return True if a model was charged to a ledger that is not in the report."""
+def _reason_of_unread_ledgers(report):
+    """Return a clause on the ledgers that are not in the report; "" if all charges are in it."""
     recorded = {charge.hash for budget in report.budgets for charge in budget.charges}
-    hashes = {c.hash for statement in report.statements for c in statement.charges if c.hash}
-    return bool(hashes - recorded)
+    unread = [
+        statement
+        for statement in report.statements
+        if any(charge.hash and charge.hash not in recorded for charge in statement.charges)
+    ]
+    if len({name for statement in unread for name in statement.datasets}) > 1:
+        return LEDGERS_NOT_IN_REPORT
+    if unread:
+        return LEDGER_NOT_IN_REPORT
+    return ""
 
 
 def _facts_on_charges(charges, report):
     """Yield who made the charges, why, and when."""
     unknown = "not recorded (see `PrivacyAccountant.as_user`)"
     when = "not recorded: no ledger"
-    if not charges and _is_in_unread_ledger(report):
-        unknown = when = f"not known: {NOT_IN_REPORT}"
+    reason = _reason_of_unread_ledgers(report)
+    if not charges and reason:
+        unknown = when = f"not known: {reason}"
     elif not any(s.charges for s in report.statements) and not (report.totals or report.missing):
         when = "nothing was charged"
     users = dict.fromkeys(charge.user for charge in charges if charge.user)
