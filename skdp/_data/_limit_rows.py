@@ -8,7 +8,6 @@ from sklearn.utils import check_consistent_length
 
 from skdp._data._frames import column_values, in_memory, is_frame, take_rows
 from skdp._data._labels import id_codes, is_missing
-from skdp.utils._documents import count_of
 from skdp.utils._types import TableLike
 from skdp.utils._validation import check_integer
 
@@ -95,7 +94,10 @@ def id_column(groups):
         name = type(groups).__name__
         raise ValueError(f"groups must be a list, an array or a column of ids, got a {name}")
     if groups.ndim != 1:
-        raise ValueError(f"groups must be one column, got {count_of(groups.ndim, 'dimension')}")
+        raise ValueError(
+            f"groups must be one-dimensional, got the shape {groups.shape}: pass a single column, "
+            "such as X['id']"
+        )
     return groups
 
 
