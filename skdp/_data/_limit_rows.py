@@ -95,8 +95,8 @@ def id_column(groups):
         raise ValueError(f"groups must be a list, an array or a column of ids, got a {name}")
     if groups.ndim != 1:
         raise ValueError(
-            f"groups must be one-dimensional, got the shape {groups.shape}: pass a single column, "
-            "such as X['id']"
+            "groups must be one column of ids, with one dimension, such as X['id'], got the shape "
+            f"{groups.shape}"
         )
     return groups
 
