@@ -17,7 +17,7 @@ MISSING_TARGET_HINT = "Leave out rows without a target; decide from each row alo
 ENCODE_HINT = (
     "put DPTableVectorizer (or DPOneHotEncoder, for labels) before the model, or use "
     "tabular_pipeline, which prepares raw tables; if the estimator has the parameter categories, "
-    "declare the column's labels there"
+    "declare"
 )
 FILL_VALUE_HINT = (
     ". Other values of the column are of their type: if an earlier DPSimpleImputer fills in "
@@ -191,10 +191,12 @@ class NotNumericError(ValueError):
     def __str__(self):
         subject = f"{self.names[0]} contains"
         column = "the column"
+        labels = "the column's labels"
         its = "its"
         if len(self.names) > 1:
             subject = f"{', '.join(self.names[:-1])} and {self.names[-1]} contain"
             column = "each column"
+            labels = "their labels"
             its = "their"
         content = "strings or dates"
         if self.kind is not None:
@@ -207,7 +209,7 @@ class NotNumericError(ValueError):
                 f"reads {content}, or convert {column} to numbers first, such as days: "
                 f"{DAYS_OF[self.kind]}"
             )
-        hint = ENCODE_HINT
+        hint = f"{ENCODE_HINT} {labels} there"
         if self.names == ("y",):
             hint = "use a classifier if they are labels"
         return (
