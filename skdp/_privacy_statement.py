@@ -151,6 +151,15 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             names = [self.dataset]
         return tuple(dict.fromkeys(name for name in names if name))
 
+    def datasets_of(self, hashes):
+        """Return the names of the data sets whose ledgers have the records with these hashes."""
+        calls = [
+            call
+            for call in self.calls or (self,)
+            if any(charge.hash in hashes for charge in call.charges)
+        ]
+        return tuple(dict.fromkeys(call.dataset for call in calls if call.dataset))
+
     @property
     def is_charged_later(self):
         """True if the fit is not charged, and each later release, such as a `transform`, is."""

@@ -160,6 +160,9 @@ def test_ledgers_that_are_not_in_a_report_are_counted():
         accountant = None if name is None else ledger(dataset=name)
         model.set_params(accountant=accountant).partial_fit(X, Y, classes=[0, 1])
         facts = dict(privacy_report(model).summary.facts)
+        if name == "B":
+            # The ledger of B is read.
+            assert "in a ledger that is not in this report" in facts["total of the model"]
     text = " ".join([*facts, *facts.values()])
     assert "ledgers that are not in this report (data sets 'A', 'B')" in text
     assert "totals of data sets 'A', 'B'" in facts

@@ -203,12 +203,9 @@ def _facts_on_budgets(report):
 def _reason_of_unread_ledgers(report):
     """Return a clause on the ledgers that are not in the report; "" if all charges are in it."""
     recorded = {charge.hash for budget in report.budgets for charge in budget.charges}
-    unread = [
-        statement
-        for statement in report.statements
-        if any(charge.hash and charge.hash not in recorded for charge in statement.charges)
-    ]
-    if len({name for statement in unread for name in statement.datasets}) > 1:
+    hashes = {c.hash for statement in report.statements for c in statement.charges if c.hash}
+    unread = hashes - recorded
+    if len({name for s in report.statements for name in s.datasets_of(unread)}) > 1:
         return LEDGERS_NOT_IN_REPORT
     if unread:
         return LEDGER_NOT_IN_REPORT

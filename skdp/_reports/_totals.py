@@ -192,8 +192,6 @@ class _Part:
     def add(self, statement):
         self.names[statement.estimator] = None
         self.neighbors.append(statement.neighbors)
-        if self.has_unread_ledger:
-            self.unread_datasets |= dict.fromkeys(getattr(statement, "datasets", ()))
 
     def describe(self):
         """Return a description of the releases, for a total that covers only them."""
@@ -510,6 +508,9 @@ def _unrecorded_part(unit_key, entries):
     groups = {}
     for release, charges in entries:
         part.add(release.statement)
+        hashes = {charge.hash for charge in charges if charge.hash}
+        if hashes and hasattr(release.statement, "datasets_of"):
+            part.unread_datasets |= dict.fromkeys(release.statement.datasets_of(hashes))
         if charges:
             if release.wrapper is None:
                 key = None
