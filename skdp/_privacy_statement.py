@@ -322,9 +322,11 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return "; ".join((text, *remarks))
 
     def _remarks_on_records(self):
+        """Return remarks on the sensitivity to one record of a batch, under the relation."""
         return REMARKS_ON_RECORDS[self.relation]
 
     def _describe_seeds(self):
+        """Return whether the noise was seeded and, if that differs between calls, in which."""
         if not self.seeded:
             return "no"
         if self.seeded_calls:

@@ -124,6 +124,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return self.estimator
 
     def _describe_charge(self, search):
+        """Return a description of the charge that the statement of a fitted step shows."""
         return (
             f"epsilon and delta are those of {type(self).__name__}, whose one charge covers all "
             "fits and the counts of scores"
