@@ -19,6 +19,7 @@ from skdp.ledger._accountant import ledger_reports
 from skdp.ledger._registry import BUILT_IN_ADDRESSES
 from skdp.ledger._view import ledger_records
 from skdp.pipeline import check_pipeline
+from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import RELATIONS, check_integer
 
@@ -181,7 +182,9 @@ def _verify(options):
     """Print the number of records and the last hash, after the hash chain was checked."""
     rows = [record.row for record in ledger_records(options.ledger, head=options.head)]
     n_records, head_hash = chain_end(rows)
-    text = f"{n_records} records, the hash chain is intact; its last hash is\n{head_hash}"
+    text = (
+        f"{count_of(n_records, 'record')}, the hash chain is intact; its last hash is\n{head_hash}"
+    )
     _print(options, {"head_hash": head_hash, "records": n_records}, text)
 
 

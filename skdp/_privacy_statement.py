@@ -12,24 +12,29 @@ from skdp.utils._values import FrozenValue
 
 CENTRAL = "central: the curator who fits sees the data, others see the fitted estimator"
 LOCAL = "local: noise is added to each row, and the curator sees only the noisy rows"
-SEEDED = "YES: anyone who knows the seed can remove the noise"
+SEED_REMOVES_NOISE = "anyone who knows the seed can remove the noise"
 NOTHING_RELEASED = "none: nothing was released, so nothing was charged"
 NO_ACCOUNTANT = "none: no accountant"
 CHARGED_LATER = "none: the fit charged nothing; each release is charged when it is made"
 PLAN_NOT_CHARGED = "none: it is part of a plan that has no accountant"
 NO_LEDGER = "none: the release is in no ledger; the cost of other releases must be added"
 COST_OF_GROUP = "epsilon and delta are those of a group"
-OF_ONE_ROW = f" of one row; {COST_OF_GROUP}"
-NOISE_OF_ONE_ROW = f"sensitivities and noise multipliers are those{OF_ONE_ROW}"
+OF_ONE_ROW = " of one row"
+NOISE_OF_ONE_ROW = f"sensitivities and noise multipliers are those{OF_ONE_ROW}; {COST_OF_GROUP}"
+PREDICTIONS = "predictions"
+TRANSFORMED_ROWS = "transformed rows"
 # Names of the accountant's plan in `composition` begin with this.
 PART_OF_PLAN = "part of a plan"
 # Number of consecutive records that are listed one by one.
 MAX_RECORDS = 5
-# By relation.
-OF_ONE_RECORD = {
-    "add_remove": " to one record that is added to a batch or removed from it",
-    "replace_one": " to one record that is added to a batch or removed from it; a record that is "
-    "replaced changes a sum by at most twice as much, which the event's cost includes",
+TO_ONE_RECORD = " to one record that is added to a batch or removed from it"
+# Remarks on the sensitivity to one record of a batch, by relation.
+REMARKS_ON_RECORDS = {
+    "add_remove": (),
+    "replace_one": (
+        "a record that is replaced changes a sum by at most twice as much, which the event's cost "
+        "includes",
+    ),
 }
 MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
@@ -102,6 +107,9 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         After several calls, the statement of each call. Empty after one call.
     is_fit : bool
         True if the release is the fit of an estimator, False if a function returned its values.
+    outputs : tuple of str
+        Names of the outputs that the estimator computes from its public attributes: "predictions",
+        and "transformed rows", which also depend on the rows that are transformed.
     """
 
     estimator: str
@@ -129,6 +137,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     call_rows: str = ""
     calls: tuple = ()
     is_fit: bool = True
+    outputs: tuple = (PREDICTIONS,)
 
     # Rows that the printed text omits. They serve to check the mathematics or the ledger.
     of_the_noise = ("noise scale", "sensitivity", "noise multiplier", "stages", "record", "version")
@@ -141,6 +150,15 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         else:
             names = [self.dataset]
         return tuple(dict.fromkeys(name for name in names if name))
+
+    def datasets_of(self, hashes):
+        """Return the names of the data sets whose ledgers have the records with these hashes."""
+        calls = [
+            call
+            for call in self.calls or (self,)
+            if any(charge.hash in hashes for charge in call.charges)
+        ]
+        return tuple(dict.fromkeys(call.dataset for call in calls if call.dataset))
 
     @property
     def is_charged_later(self):
@@ -156,8 +174,11 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             return "each release after the fit, by itself, and all that is computed from it"
         subject = "this fit"
         if len(self.charges) > 1:
-            subject = f"the model after each of its {len(self.charges)} calls"
-        return f"the public attributes of {subject} and all that is computed from them: predictions"
+            subject = f"the model after each of its {count_of(len(self.charges), 'call')}"
+        text = f"the public attributes of {subject} and all that is computed from them"
+        if PREDICTIONS in self.outputs:
+            text += f": {PREDICTIONS}"
+        return text
 
     @property
     def not_covered(self):
@@ -167,11 +188,22 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         if not self.is_fit:
             others = "models that were fitted elsewhere"
             activity = "the computation"
+        transformed = ""
+        if self.is_fit and TRANSFORMED_ROWS in self.outputs and not self.is_charged_later:
+            transformed = "private rows that are transformed (`transform` adds no noise), "
         return (
-            f"scores on private rows that are not part of this release, {others}, choices made by "
-            f"looking at the data, the time that {activity} took; rows must be chosen by index and "
-            "a public seed, not by stratified folds"
+            f"{transformed}scores on private rows that are not part of this release, {others}, "
+            f"choices made by looking at the data, the time that {activity} took; rows must be "
+            "chosen by index and a public seed, not by stratified folds"
         )
+
+    @property
+    def seeded_calls(self):
+        """Names of the calls whose noise was seeded, or "" if that is true of all calls or none."""
+        if len({call.seeded for call in self.calls}) < 2:
+            return ""
+        ranges = _consecutive(self.calls, lambda call: call.seeded)
+        return " and ".join(_name_calls(calls) for calls in ranges if calls[0].seeded)
 
     def to_dict(self):
         """Return the statement as JSON values.
@@ -182,7 +214,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         """
         values = dict(vars(self))
         # The other fields describe all calls together, and `charges` the cost of each call.
-        for name in ("calls", "call_number", "call_rows", "is_fit"):
+        for name in ("calls", "call_number", "call_rows", "is_fit", "outputs"):
             # Statements that were pickled by an earlier version do not have these fields.
             values.pop(name, None)
         values["public"] = list(self.public)
@@ -192,7 +224,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         if self._is_of_group():
             notes = [NOISE_OF_ONE_ROW]
         if self._is_of_sampled_batches():
-            notes.append(f"the sensitivity is that{OF_ONE_RECORD[self.relation]}")
+            remarks = (f"the sensitivity is that{TO_ONE_RECORD}", *self._remarks_on_records())
+            notes.append("; ".join(remarks))
         return values | {"notes": notes, "covered": self.covered, "not_covered": self.not_covered}
 
     def to_tags(self):
@@ -232,25 +265,22 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         -------
         list of (str, str)
         """
-        noise_multiplier = ""
-        if self.noise_multiplier is not None:
-            noise_multiplier = f"{self.noise_multiplier:g}"
-            noise_multiplier += self._name_of_main_stage()
-        sensitivity = f"{self.sensitivity:g}{self._name_of_main_stage()}"
         stages = "; ".join(f"({i}) {stage}" for i, stage in enumerate(self.stages, start=1))
-        is_of_records = self._is_of_sampled_batches()
-        if is_of_records:
-            sensitivity += OF_ONE_RECORD[self.relation]
+        of_multiplier = ""
+        of_sensitivity = ""
+        remarks = ()
         if self._is_of_group():
             # The noise is calibrated to one row, with a smaller epsilon than that of the group.
-            if is_of_records:
-                sensitivity += f"; {COST_OF_GROUP}"
-            else:
-                sensitivity += OF_ONE_ROW
-            if noise_multiplier:
-                noise_multiplier += OF_ONE_ROW
-            if stages:
-                stages += f"; {NOISE_OF_ONE_ROW}"
+            of_multiplier = of_sensitivity = OF_ONE_ROW
+            remarks = (COST_OF_GROUP,)
+            stages += f"; {NOISE_OF_ONE_ROW}"
+        noise_multiplier = ""
+        if self.noise_multiplier is not None:
+            noise_multiplier = self._describe_number(self.noise_multiplier, of_multiplier, remarks)
+        if self._is_of_sampled_batches():
+            of_sensitivity = TO_ONE_RECORD
+            remarks = (*self._remarks_on_records(), *remarks)
+        sensitivity = self._describe_number(self.sensitivity, of_sensitivity, remarks)
         texts = {
             "estimator": self.estimator,
             "epsilon": format_rounded_up(self.epsilon),
@@ -258,13 +288,13 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "relation": f"{self.relation}: {self.neighbors}",
             "unit": self.unit,
             "mechanism": self.mechanism,
-            "noise_scale": f"{self.noise_scale:g}{self._name_of_main_stage()}",
+            "noise_scale": self._describe_number(self.noise_scale),
             "sensitivity": sensitivity,
             "part_of": self.part_of,
             "composition": self._describe_composition(),
             "sampler": self.sampler,
             "public": "; ".join(self.public) or "nothing",
-            "seeded": SEEDED if self.seeded else "no",
+            "seeded": self._describe_seeds(),
             "record": self._describe_record(),
             "version": f"skdp {self.version}",
             "trust_model": self.trust_model,
@@ -281,18 +311,40 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         """Return True if the unit is a group of rows and noise was added for one row."""
         return self.unit.startswith("group") and bool(self.stages)
 
-    def _name_of_main_stage(self):
+    def _describe_number(self, number, subject="", remarks=()):
+        """Return a number of the main stage with its subject, the stage, and remarks."""
+        text = f"{number:g}{subject}"
+        stage = self._main_stage()
+        if stage and subject:
+            text += f", in stage {stage}"
+        elif stage:
+            text += f" in stage {stage}"
+        return "; ".join((text, *remarks))
+
+    def _remarks_on_records(self):
+        """Return remarks on the sensitivity to one record of a batch, under the relation."""
+        return REMARKS_ON_RECORDS[self.relation]
+
+    def _describe_seeds(self):
+        """Return whether the noise was seeded and, if that differs between calls, in which."""
+        if not self.seeded:
+            return "no"
+        if self.seeded_calls:
+            return f"YES, in {self.seeded_calls}: {SEED_REMOVES_NOISE}"
+        return f"YES: {SEED_REMOVES_NOISE}"
+
+    def _main_stage(self):
         """Return the number of the stage whose noise the statement describes, if there are several.
 
-        It is a suffix of a number.
+        None if there is one stage, or the noise is not that of a stage.
         """
         if len(self.stages) < 2:
-            return ""
+            return None
         main = self.noise_scale, self.sensitivity
         numbers = [i for i, s in enumerate(self.stages, 1) if (s.scale, s.sensitivity) == main]
         if not numbers:
-            return ""
-        return f" in stage {numbers[-1]}"
+            return None
+        return numbers[-1]
 
     def _is_of_sampled_batches(self):
         """Return True if the main stage reads batches of rows that are drawn at random."""
@@ -342,8 +394,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             if first.record:
                 records = [call.record for call in range_of_calls]
                 if len(records) > MAX_RECORDS:
-                    n_others = len(records) - 2
-                    records = [records[0], f"{n_others} others (see `charges`)", records[-1]]
+                    others = f"{count_of(len(records) - 2, 'other')} (see `charges`)"
+                    records = [records[0], others, records[-1]]
                 place = ""
                 if first.dataset:
                     place = f"data set {first.dataset!r}, "
@@ -361,8 +413,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         last = self.charges[-1]
         cost = format_rounded_up(last.epsilon, last.delta)
         return (
-            f"{len(self.charges)} calls; each one after the first starts from the released "
-            f"weights; the last call alone is ({cost})-differentially private"
+            f"{count_of(len(self.charges), 'call')}; each one after the first starts from the "
+            f"released weights; the last call alone is ({cost})-differentially private"
         )
 
 

@@ -789,7 +789,7 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
     ridge = DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1), data_norm=9.0)
     numbers = (SCALER, ridge, DPKMeans(bounds=(0, 1)), DPSimpleImputer(bounds=(0, 1)))
     cases += [
-        (e, frame, "'job' contains strings.*column's labels there")
+        (e, frame, "'job' and column 'home' contain strings.*their labels there")
         for e in (*numbers, DPHistogramTransformer())
     ]
     for k, (estimator, rows, match) in enumerate(cases):
@@ -797,7 +797,7 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
         for held in (rows, source):
             with pytest.raises((ValueError, TypeError), match=match):
                 fitted(estimator, held, table[1], accountant=accountant)
-    with pytest.raises(ValueError, match="'job' contains strings"):
+    with pytest.raises(ValueError, match="'job' and column 'home' contain strings"):
         dp_mean(source, bounds=(0, 1), axis=0, accountant=accountant)
     assert accountant.charges == []
 

@@ -524,7 +524,7 @@ def test_a_search_is_charged_once(strategy, refit, relation, unit):
     training = [stage for stage in statement.stages if stage.name.startswith(said)]
     assert len(set(training)) == len(training) >= 1
     assert all(None not in (stage.scale, stage.sensitivity) for stage in training)
-    assert all(f"{unit}s of its training part" in str(stage) for stage in training)
+    assert all(f"{unit}s of each fit's training part" in str(stage) for stage in training)
     assert all(get_epsilon(s.event, 1e-6, relation=relation) <= 1.0 for s in training)
     if strategy == "disjoint":
         # A row is in one of the two fits, and the fit that is published is listed separately.

@@ -123,9 +123,9 @@ def test_the_statement_of_a_published_model(place, strategy, refit, unit):
     is_part = not refit
     assert statement.stages
     for stage in statement.stages:
-        assert ("within its training part" in stage.reads) is is_part
+        assert ("within the training part" in stage.reads) is is_part
         assert any(stage.reads == other.reads for other in search.privacy_.stages)
-    assert ("within its training part" in statement.sampler) is is_part
+    assert ("within the training part" in statement.sampler) is is_part
     table = privacy_report(search).to_text()
     assert table.count(f"'{dataset}'") >= 2 if dataset else "none" in table
 

@@ -42,6 +42,15 @@ BANNED_WORDS = {
 }
 # Whole names of variables and arguments that name nothing.
 BANNED_NAMES = {"each", "found", "given", "sought", "taken", "wanted", "what"}
+# Nouns of numbers in texts, any of which may be 1: `count_of` writes both forms.
+COUNTED = re.compile(
+    r" (?:further |more |other )?(axes|booleans|calls|candidates|canaries|charges|classes|columns"
+    r"|dimensions"
+    r"|entries|estimators|features|folds|labels|lists|numbers|others|outputs|parts|probabilities"
+    r"|records|releases|steps|tables|terms|values|warnings|weights)\b"
+)
+# Numbers that are at least 2, and words in the place of a number.
+PLURALS = {"n_folds", "max_columns", "number_type", "its", "size"}
 # Classes that check their subclasses; nothing else is done behind the back of a reader.
 INIT_SUBCLASS = {"BoundedScore"}
 
@@ -141,3 +150,23 @@ def test_names_are_words_of_the_field():
                     yield name
 
     assert not faults(names)
+
+
+def test_a_number_and_its_noun_agree():
+    """A ledger held "1 records", and a table had "1 columns"."""
+
+    def counts(path):
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            for value, text in zip(node.values, node.values[1:], strict=False):
+                if not isinstance(value, ast.FormattedValue) or not isinstance(text, ast.Constant):
+                    continue
+                name = ast.unparse(value.value)
+                noun = COUNTED.match(text.value)
+                is_constant = name.upper() == name
+                is_text = value.conversion == ord("r") or "__name__" in name or "count_of" in name
+                if noun and not (is_constant or is_text or name in PLURALS):
+                    yield f"{name}{noun.group()}"
+
+    assert faults(counts) == []

@@ -5,11 +5,13 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._data._labels import category_codes, text_array
+from skdp.utils._documents import count_of
 
 # Number of rows whose labels are looked up together.
 LABEL_BLOCK_ROWS = 1 << 16
 # Description of the parameter `classes` among the facts that are assumed to be public.
 DECLARED_CLASSES = "the declared classes"
+LABEL_SET = "the label set"
 
 
 def check_classes(classes, y):
@@ -105,7 +107,8 @@ def too_many_classes_problem(estimator, label_encoder):
         return ""
     return (
         f"replaces the labels of y by 0, 1, ... and fails after the first fit was charged: "
-        f"{type(estimator).__name__} declares {len(np.unique(classes))} classes, and y holds "
+        f"{type(estimator).__name__} declares "
+        f"{count_of(len(np.unique(classes)), 'class', 'classes')}, and y holds "
         f"{len(labels)} (declare classes={list(range(len(labels)))}, or use method='predict')"
     )
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from skdp._data._frames import is_frame
 from skdp._data._row_wise import row_norms
+from skdp.utils._documents import count_of
 from skdp.utils._validation import broadcast_bounds, check_positive
 
 # Number of values that are processed at a time.
@@ -72,7 +73,7 @@ def clip_rows(X: ArrayLike, norm: float) -> np.ndarray:
     max_unclipped = norm * (1.0 - margin) - 2.0**-500
     target_norm = max_unclipped * (1.0 - 3.0 * margin - 2.0 * unit_roundoff) - underflow
     if max_unclipped <= 0 or target_norm <= 0:
-        raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {d} features")
+        raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {count_of(d, 'feature')}")
     size = max(1, _BLOCK_VALUES // max(d, 1))
     for start in range(0, len(X), size):
         rows = slice(start, start + size)

@@ -22,6 +22,7 @@ from skdp._data._errors import (
     column_name,
     join_errors,
     join_messages,
+    label_text,
 )
 from skdp._data._frames import (
     NUMBERS,
@@ -64,6 +65,7 @@ from skdp._data._parts import Rows, check_loops, map_over, slice_row_args, sum_o
 from skdp._data._persons import count_over, weighted_bincount
 from skdp._data._tables import names_for_keys, read_chunks, read_table, validate_meta
 from skdp._loops import NUMPY
+from skdp.utils._documents import count_of
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 from skdp.utils._warnings import warn_user
 
@@ -656,17 +658,17 @@ def check_label_forms(values, name, after_fit=False):
     kind = kind_without_form(values)
     if kind is not None and after_fit:
         raise ValueError(
-            f"{name} holds {kind}, and categories that a fit found are text and numbers below "
-            "2**53 only: convert the samples to the type that the column had in the fit"
+            f"{name} holds {kind}, and the categories that the fit found are text or numbers below "
+            "2**53: convert the samples to the type that the column had in the fit"
         )
     if kind is not None:
         hint = ""
         if kind in HINTS:
             hint = f"{HINTS[kind]}; to use it as a label, "
         raise ValueError(
-            f"{name} holds {kind}, and categories are found of text and of numbers below 2**53 "
-            f"only: {hint}turn each value of the column into text, by X[column].astype(str) in "
-            "pandas or str(value) elsewhere"
+            f"{name} holds {kind}, and only text and numbers below 2**53 can be found as "
+            f"categories: {hint}turn each value of the column into text, by "
+            "X[column].astype(str) in pandas or str(value) elsewhere"
         )
     return values
 
@@ -1279,7 +1281,10 @@ def column_entries(value, names, n_features, parameter):
         return [None] * n_features
     if not isinstance(value, Mapping):
         if len(value) != n_features:
-            raise ValueError(f"{parameter} has {len(value)} entries, X has {n_features} columns")
+            raise ValueError(
+                f"{parameter} has {count_of(len(value), 'entry', 'entries')}, X has "
+                f"{count_of(n_features, 'column')}"
+            )
         return list(value)
     positions = {}
     if names is not None:
@@ -1287,14 +1292,21 @@ def column_entries(value, names, n_features, parameter):
     # None represents a column whose name is unknown.
     only_labels = any(not isinstance(name, str | None) for name in positions)
     entries = [None] * n_features
+    unknown = []
     for key, entry in value.items():
         j = positions.get(key, None if only_labels else key)
         is_position = isinstance(j, int | np.integer) and not isinstance(j, bool)
         if not is_position or not 0 <= j < n_features:
-            raise ValueError(f"{parameter}: X has no column {key!r}")
-        if entries[j] is not None:
-            raise ValueError(f"{parameter} names column {j} twice")
-        entries[j] = entry
+            unknown.append(label_text(key))
+        elif entries[j] is not None:
+            name = column_name(j)
+            if names is not None and names[j] is not None:
+                name = column_name(j, names)
+            raise ValueError(f"{parameter} names {name} twice")
+        else:
+            entries[j] = entry
+    if unknown:
+        raise ValueError(f"{parameter}: X has no column {' and no column '.join(unknown)}")
     return entries
 
 

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from skdp._data._errors import non_numeric_error, times_error
 from skdp._data._frames import NUMBERS, TIMES
 from skdp._data._labels import is_missing
+from skdp.utils._documents import count_of
 
 MAX_DOUBLE = float(np.finfo(np.float64).max)
 # Kinds of NumPy's date and duration types, as messages name them.
@@ -151,7 +152,9 @@ def as_csr(X):
         If X does not have two dimensions, or an entry is outside its shape.
     """
     if X.ndim != 2:
-        raise ValueError(f"Expected a 2-dimensional sparse container, got {X.ndim} dimensions")
+        raise ValueError(
+            f"Expected a 2-dimensional sparse container, got {count_of(X.ndim, 'dimension')}"
+        )
     if X.format == "csr":
         data = X.data
         columns = X.indices

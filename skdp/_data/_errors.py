@@ -17,17 +17,14 @@ MISSING_TARGET_HINT = "Leave out rows without a target; decide from each row alo
 ENCODE_HINT = (
     "put DPTableVectorizer (or DPOneHotEncoder, for labels) before the model, or use "
     "tabular_pipeline, which prepares raw tables; if the estimator has the parameter categories, "
-    "declare the column's labels there"
+    "declare"
 )
 FILL_VALUE_HINT = (
     ". Other values of the column are of their type: if an earlier DPSimpleImputer fills in "
     "missing values, use a fill_value of the type of the categories"
 )
 SAMPLES_HINT = "convert the samples to numbers, in the same way as the rows of the fit"
-NUMERAL_HINT = (
-    "If its values are numbers that are stored as text or categories, convert them first, by "
-    "astype(float) in pandas and NumPy or cast(pl.Float64) in polars."
-)
+TO_NUMBERS = "by astype(float) in pandas and NumPy or cast(pl.Float64) in polars."
 
 # Hints for values that are neither text nor numbers. Python's dates and durations are stored in
 # columns of objects, whose dtype does not show that they are dates.
@@ -102,7 +99,14 @@ def column_name(j, names=None):
     """Return "column" with its name, or its index if there are no names, for messages."""
     if names is None:
         return f"column {int(j)}"
-    return f"column {names[j]!r}"
+    return f"column {label_text(names[j])}"
+
+
+def label_text(label):
+    """Return the label of a column as it is written in a program; a NumPy number as its digits."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    return repr(label)
 
 
 def join_messages(messages):
@@ -165,23 +169,58 @@ def check_no_label_is_missing(y):
         raise ValueError(f"Input y contains NaN. {MISSING_TARGET_HINT}")
 
 
-def non_numeric_error(name, after_fit=False):
-    """Return the error about a column, or y, of strings or dates where numbers are expected.
+class NotNumericError(ValueError):
+    """An error about columns, or y, with values of a kind that is not numeric.
 
     Parameters
     ----------
-    name : str
-    after_fit : bool, default=False
+    names : tuple of str
+        Names as in messages: "y", or names of columns by `column_name`.
+    kind : {"date", "duration"} or None
+        None for text, or for a mixture of kinds.
+    after_fit : bool
         True for samples passed to a fitted estimator, which can only be converted.
     """
-    if after_fit:
-        return ValueError(
-            f"{name} contains strings or dates, not numbers as in the fit: {SAMPLES_HINT}"
+
+    def __init__(self, names, kind, after_fit):
+        super().__init__(names, kind, after_fit)
+        self.names = names
+        self.kind = kind
+        self.after_fit = after_fit
+
+    def __str__(self):
+        subject = f"{self.names[0]} contains"
+        column = "the column"
+        labels = "the column's labels"
+        its = "its"
+        if len(self.names) > 1:
+            subject = f"{', '.join(self.names[:-1])} and {self.names[-1]} contain"
+            column = "each column"
+            labels = "their labels"
+            its = "their"
+        content = "strings or dates"
+        if self.kind is not None:
+            content = f"{self.kind}s"
+        if self.after_fit:
+            return f"{subject} {content}, not numbers as in the fit: {SAMPLES_HINT}"
+        if self.kind is not None:
+            return (
+                f"{subject} {content}, and numbers are expected: use DPTableVectorizer, which "
+                f"reads {content}, or convert {column} to numbers first, such as days: "
+                f"{DAYS_OF[self.kind]}"
+            )
+        hint = f"{ENCODE_HINT} {labels} there"
+        if self.names == ("y",):
+            hint = "use a classifier if they are labels"
+        return (
+            f"{subject} {content}, not numbers: {hint}. If {its} values are numbers that are "
+            f"stored as text or categories, convert them first, {TO_NUMBERS}"
         )
-    hint = ENCODE_HINT
-    if name == "y":
-        hint = "use a classifier if they are labels"
-    return ValueError(f"{name} contains strings or dates, not numbers: {hint}. {NUMERAL_HINT}")
+
+
+def non_numeric_error(name, after_fit=False):
+    """Return the error about a column, or y, of strings or dates where numbers are expected."""
+    return NotNumericError((name,), None, after_fit)
 
 
 def times_error(name, kind, after_fit=False):
@@ -189,21 +228,19 @@ def times_error(name, kind, after_fit=False):
 
     Read as numbers, they would be counts of the unit of their type, such as microseconds, and the
     units of the same table differ between containers.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    kind : {"date", "duration"}
-    after_fit : bool, default=False
-        True for samples passed to a fitted estimator, which can only be converted.
     """
-    if after_fit:
-        return ValueError(f"{name} contains {kind}s, not numbers as in the fit: {SAMPLES_HINT}")
-    return ValueError(
-        f"{name} contains {kind}s, and numbers are expected: use DPTableVectorizer, which reads "
-        f"{kind}s, or convert the column to numbers first, such as days: {DAYS_OF[kind]}"
-    )
+    return NotNumericError((name,), kind, after_fit)
+
+
+def join_not_numeric(errors):
+    """Return one error for several `NotNumericError`, which names all columns."""
+    names_by_kind = {}
+    for error in errors:
+        names_by_kind.setdefault((error.kind, error.after_fit), []).extend(error.names)
+    joined = [NotNumericError(tuple(names), *key) for key, names in names_by_kind.items()]
+    if len(joined) == 1:
+        return joined[0]
+    return join_errors(joined)
 
 
 def _first_missing(values, names):

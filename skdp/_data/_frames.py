@@ -438,8 +438,8 @@ def names_of(frame):
     return list(frame.columns)
 
 
-def check_names_differ(table):
-    """Raise `ValueError` if two columns of a frame have the same name.
+def check_names_differ(table, parameter="X"):
+    """Raise `ValueError` if two columns of a frame, the argument `parameter`, have the same name.
 
     In `bounds`, `categories`, messages and statements, a name must refer to one column.
     """
@@ -452,8 +452,8 @@ def check_names_differ(table):
         if len(repeated) > 5:
             shown += ", ..."
         raise ValueError(
-            f"X has several columns with the same name ({shown}): rename them, so that all names "
-            "differ"
+            f"{parameter} has several columns with the same name ({shown}): rename them, so that "
+            "all names differ"
         )
 
 

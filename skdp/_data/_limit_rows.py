@@ -94,7 +94,10 @@ def id_column(groups):
         name = type(groups).__name__
         raise ValueError(f"groups must be a list, an array or a column of ids, got a {name}")
     if groups.ndim != 1:
-        raise ValueError(f"groups must be one column, got {groups.ndim} dimensions")
+        raise ValueError(
+            "groups must be one column of ids, with one dimension, such as X['id'], got the shape "
+            f"{groups.shape}"
+        )
     return groups
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from skdp._data._frames import is_frame, names_of
+from skdp._data._frames import check_names_differ, is_frame, names_of
 from skdp._data._kinds import container_kinds
 from skdp.utils._documents import Section, html_fragment
 from skdp.utils._types import TableLike
@@ -221,11 +221,14 @@ def schema_from(frame: TableLike) -> Schema:
             f"{type(frame).__name__}"
         )
     names = names_of(frame)
-    if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):
+    if not names:
+        raise ValueError("frame has no columns")
+    if not all(isinstance(name, str) for name in names):
         raise ValueError(
-            "frame must be a data frame whose column names are distinct strings, like the keys of "
-            "JSON: write X.columns = X.columns.astype(str) in pandas"
+            "frame must be a data frame whose column names are strings, like the keys of JSON: "
+            "write X.columns = [str(name) for name in X.columns] in pandas"
         )
+    check_names_differ(frame, "frame")
     kinds = dict(zip(names, container_kinds(frame), strict=True))
     return Schema(
         bounds={n: None for n in names if kinds[n] in ("number", "date", "duration")},

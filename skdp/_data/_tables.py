@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._data import _containers, _frames
 from skdp._data._chunked import as_chunked, meta_of
 from skdp._data._errors import (
+    NotNumericError,
     check_finite,
     check_no_label_is_missing,
     column_name,
+    join_not_numeric,
     non_numeric_error,
     times_error,
 )
@@ -145,15 +147,18 @@ def check_types_of_numbers(X, name="X", *, after_fit=False):
     types = _frames.types_of(meta)
     if len(types) == 0 and hasattr(type(meta), "to_pylist"):
         types = [meta.type]
+    errors = []
     for j, kind in enumerate(_frames.map_types(_non_numeric_kind, types)):
         if names is None:
             described = name
         else:
             described = column_name(j, names)
         if kind in _frames.TIME_KINDS:
-            raise times_error(described, kind, after_fit)
-        if kind is not None:
-            raise non_numeric_error(described, after_fit)
+            errors.append(times_error(described, kind, after_fit))
+        elif kind is not None:
+            errors.append(non_numeric_error(described, after_fit))
+    if errors:
+        raise join_not_numeric(errors)
 
 
 def _non_numeric_kind(dtype):
@@ -273,6 +278,34 @@ def read_samples(estimator, X):
     return read_array(estimator, X, dtype=np.float64, reset=False)
 
 
+def _columns_as_numbers(columns, names, after_fit):
+    """Return columns as numbers; the error about cells that are none names all such columns.
+
+    Parameters
+    ----------
+    columns : dict of int to ndarray
+        The cells of each column, by its position.
+    names : sequence or None
+        Names of the table's columns.
+    after_fit : bool
+        As in `number_matrix`.
+
+    Returns
+    -------
+    dict of int to ndarray of float64
+    """
+    numbers = {}
+    errors = []
+    for j, values in columns.items():
+        try:
+            numbers[j] = _containers.as_numbers(values, column_name(j, names), after_fit)
+        except NotNumericError as error:
+            errors.append(error)
+    if errors:
+        raise join_not_numeric(errors)
+    return numbers
+
+
 def number_matrix(X, after_fit=False):
     """Return a table in any container as an array of numbers, each value converted independently.
 
@@ -305,8 +338,9 @@ def number_matrix(X, after_fit=False):
         is_read = np.zeros(len(columns), dtype=bool)
         for block in numbers:
             is_read[block.columns] = True
-        for j in np.flatnonzero(~is_read).tolist():
-            matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names), after_fit)
+        cells = {j: columns[j] for j in np.flatnonzero(~is_read).tolist()}
+        for j, values in _columns_as_numbers(cells, names, after_fit).items():
+            matrix[:, j] = values
         return matrix
     if _containers.is_sequence(X):
         X = _containers.as_cells(X)
@@ -315,11 +349,8 @@ def number_matrix(X, after_fit=False):
     if X.dtype.kind in "OmMSUT" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
             return _containers.as_numbers(X, after_fit=after_fit)
-        columns = [
-            _containers.as_numbers(values, column_name(j), after_fit)
-            for j, values in enumerate(X.T)
-        ]
-        return np.column_stack(columns)
+        columns = _columns_as_numbers(dict(enumerate(X.T)), None, after_fit)
+        return np.column_stack(list(columns.values()))
     return _containers.doubles_at_most(X)
 
 

@@ -22,7 +22,13 @@ from skdp._fitting._fit_progress import CURRENT_FIT, NO_PROGRESS, FitProgress
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data_policy
 from skdp._loops import NUMPY
-from skdp._privacy_statement import CENTRAL, NO_LEDGER, PrivacyStatement
+from skdp._privacy_statement import (
+    CENTRAL,
+    NO_LEDGER,
+    PREDICTIONS,
+    TRANSFORMED_ROWS,
+    PrivacyStatement,
+)
 from skdp._version import __version__
 from skdp.ledger import Allowance, PrivacyAccountant
 from skdp.ledger._report import (
@@ -418,6 +424,7 @@ class PrivateFit(PrivateRelease):
             stages=stages,
             charges=charges,
             is_fit=hasattr(self._estimator, "fit"),
+            outputs=_outputs_of(self._estimator),
         )
         self._estimator.privacy_ = self._statement_of_model(statement)
         self._is_published = True
@@ -469,6 +476,16 @@ def forget_fitted(estimator):
     """Delete an estimator's fitted attributes."""
     for name in fitted_names(estimator):
         delattr(estimator, name)
+
+
+def _outputs_of(estimator):
+    """Return the names of a fitted estimator's outputs, as in `PrivacyStatement`."""
+    outputs = ()
+    if hasattr(estimator, "predict"):
+        outputs += (PREDICTIONS,)
+    if hasattr(estimator, "transform"):
+        outputs += (TRANSFORMED_ROWS,)
+    return outputs
 
 
 def data_sets_of(accountant):

@@ -14,6 +14,7 @@ from skdp.mechanisms._gaussian import sigma_in_steps
 from skdp.mechanisms._grid import MAX_STEPS, from_steps, grid_step, to_steps
 from skdp.mechanisms._laplace import scale_in_steps
 from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
+from skdp.utils._documents import count_of
 from skdp.utils._values import FrozenValue
 
 # Number of values that are sampled at once.
@@ -55,7 +56,7 @@ class _GridNoise(FrozenValue):
         if not self.scale_in_steps <= fraction * self._max_scale:
             raise ValueError(
                 f"epsilon is too small: noise of scale {self.scale:g} cannot be sampled for "
-                f"{self.size} values of sensitivity {self.sensitivity:g}"
+                f"{count_of(self.size, 'value')} of sensitivity {self.sensitivity:g}"
             )
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 
 from skdp._data._one_thread import one_thread
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, SQUARED_RESIDUAL_WEIGHT
+from skdp.utils._documents import count_of
 from skdp.utils._values import FrozenValue
 
 LEARNING_RATES = ("constant", "invscaling", "linear")
@@ -182,7 +183,8 @@ def run_sgd(
     """
     if update.n_steps + shrinkage.n_steps != run.n_steps:
         raise ValueError(
-            f"the update has {update.n_steps} steps and the shrinkage rule {shrinkage.n_steps}, "
+            f"the update has {count_of(update.n_steps, 'step')} and the shrinkage rule "
+            f"{shrinkage.n_steps}, "
             f"and the run has {run.n_steps}"
         )
     n_columns = run.problem.n_columns

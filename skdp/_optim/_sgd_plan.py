@@ -15,6 +15,7 @@ from skdp._optim._clipped_sums import ClippedSums, sum_rounding
 from skdp._optim._default_settings import SGDProblem
 from skdp._optim._gradient_noise import GaussianNoise, LaplaceNoise
 from skdp.mechanisms._stages import UNNAMED, Stage, noise_multiplier
+from skdp.utils._documents import count_of
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._values import FrozenValue
 
@@ -96,6 +97,8 @@ class SGDRun(FrozenValue):
     @property
     def name(self):
         """The name of the mechanism, for statements."""
+        if isinstance(self.batches, FullBatches):
+            return f"Noisy gradients, {self.noise.law} noise"
         return f"Noisy stochastic gradients, {self.noise.law} noise"
 
     @property
@@ -107,7 +110,7 @@ class SGDRun(FrozenValue):
     def stages(self):
         """One stage with one release per step."""
         sampling = self.batches.rule
-        steps = f"in each of {self.n_steps} steps"
+        steps = f"in each of {count_of(self.n_steps, 'step')}"
 
         def rows_read(unit):
             return f"{for_unit(sampling, unit)}, {steps}"

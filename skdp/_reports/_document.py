@@ -10,8 +10,9 @@ from skdp.utils._documents import Section, escape_control, html_fragment, html_t
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
+SECURE_NOISE = "No one can predict the operating system's random generator."
+SECRET_SEEDS = "No one who sees a release knows a seed of its noise."
 ASSUMPTIONS = (
-    "No one can predict the operating system's random generator.",
     "Recipients of releases see neither the data nor the time and memory that fitting took.",
     "Rows were chosen by their index and a public seed. Parameters were chosen without looking at "
     "the data, or by charged releases.",
@@ -161,6 +162,17 @@ class PrivacyReport(FrozenValue):
         """The first page: the conclusion and the facts on which it is based, as a `Summary`."""
         return Summary(tuple(conclusion_of(self)), tuple(facts_of(self)))
 
+    def _assumptions(self):
+        """Return the assumptions of all guarantees, on the source of the noise first."""
+        seeds = {call.seeded for s in self.statements for call in s.calls or (s,)}
+        seeds |= {charge.seeded for budget in self.budgets for charge in budget.charges}
+        on_noise = ()
+        if False in seeds or not seeds:
+            on_noise += (SECURE_NOISE,)
+        if True in seeds:
+            on_noise += (SECRET_SEEDS,)
+        return (*on_noise, *ASSUMPTIONS)
+
     def to_dict(self):
         """Return the document as JSON values.
 
@@ -179,7 +191,7 @@ class PrivacyReport(FrozenValue):
             "missing": list(self.missing),
             "budgets": [budget.to_dict() for budget in self.budgets],
             "audits": [audit.to_dict() for audit in self.audits],
-            "assumptions": list(ASSUMPTIONS),
+            "assumptions": list(self._assumptions()),
             "made": self.made,
             "version": self.version,
             "sources": SOURCES,
@@ -280,7 +292,7 @@ class PrivacyReport(FrozenValue):
         yield from (statement.section() for statement in self.statements)
         for budget in self.budgets:
             yield budget.section(f"Budget and ledger of {budget.dataset!r}")
-        yield Section("Assumptions", notes=ASSUMPTIONS)
+        yield Section("Assumptions", notes=self._assumptions())
         if self.audits:
             yield Section("Audit", notes=(AUDITED,))
         else:

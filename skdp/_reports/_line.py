@@ -5,7 +5,7 @@ import math
 from sklearn.base import BaseEstimator
 
 from skdp._reports._contents import ReportContents
-from skdp._reports._summary import cost_in_words
+from skdp._reports._summary import cost_in_words, seeded_noise
 from skdp.utils._documents import escape_control, html_fragment, html_text
 
 
@@ -65,12 +65,9 @@ def privacy_line(model):
     if uncovered := contents.uncovered():
         names = ", ".join(uncovered)
         line = f"Privacy: NOT COVERED: {names}; the rest: {cost}; ledger: {ledger}"
-    seeded = [statement.estimator for statement in statements if statement.seeded]
-    if seeded:
-        subject = "the noise"
-        if len(seeded) < len(statements):
-            subject += f" of {' and '.join(dict.fromkeys(seeded))}"
-        line += f"; {subject} is SEEDED"
+    noise = seeded_noise(statements)
+    if noise:
+        line += f"; {noise} is SEEDED"
     return line
 
 

@@ -3,10 +3,12 @@
 import math
 
 from skdp.ledger._report import describe_unit
+from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
 
 UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
-NOT_IN_REPORT = "the ledger is not in this report"
+LEDGER_NOT_IN_REPORT = "the ledger is not in this report"
+LEDGERS_NOT_IN_REPORT = "the ledgers are not in this report"
 # Largest epsilon that is described as a factor, which is then 22,026.
 MAX_WORDS_EPSILON = 10.0
 
@@ -47,14 +49,37 @@ def conclusion_of(report):
             f"({cost})-differentially private for each {_unit_word(statement.unit)}, is {place}, "
             "and is not part of any total of the model."
         )
-    seeded = [statement.estimator for statement in report.statements if statement.seeded]
-    if seeded:
-        subject = "The noise"
-        if len(seeded) < len(report.statements):
-            subject += f" of {' and '.join(dict.fromkeys(seeded))}"
-        yield f"{subject} was SEEDED: anyone who knows the seed can remove it."
+    noise = seeded_noise(report.statements)
+    if noise:
+        yield f"{noise[:1].upper()}{noise[1:]} was SEEDED: anyone who knows the seed can remove it."
     if any(getattr(audit, "violation", False) for audit in report.audits):
         yield "VIOLATION: an attack disproves a claim of this report."
+
+
+def seeded_noise(statements):
+    """Return the subject of a sentence on seeded noise: all noise, or that of some fits or calls.
+
+    Parameters
+    ----------
+    statements : list of PrivacyStatement
+
+    Returns
+    -------
+    str
+        "" if no noise was seeded.
+    """
+    seeded = [statement for statement in statements if statement.seeded]
+    if not seeded:
+        return ""
+    if len(seeded) == len(statements) and not any(s.seeded_calls for s in seeded):
+        return "the noise"
+    names = []
+    for statement in seeded:
+        name = statement.estimator
+        if statement.seeded_calls:
+            name += f" in {statement.seeded_calls}"
+        names.append(name)
+    return f"the noise of {' and '.join(dict.fromkeys(names))}"
 
 
 def _charged_later(report):
@@ -140,13 +165,13 @@ def _facts_on_totals(report):
         if total.parts:
             place = f"the sum of {'; '.join(total.parts)}"
         cost = cost_in_words(total.epsilon, total.delta)
-        yield f"total of the {part}", f"{cost}; {_count_of_charges(total.n_charges)}, {place}"
+        yield f"total of the {part}", f"{cost}; {count_of(total.n_charges, 'charge')}, {place}"
 
 
 def _facts_on_budgets(report):
     """Yield the total cost of all releases from each data set."""
     for budget in report.budgets:
-        charges = _count_of_charges(budget.n_charges)
+        charges = count_of(budget.n_charges, "charge")
         if budget.shown:
             charges += f" (only those of {budget.shown} are listed)"
         limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
@@ -164,28 +189,36 @@ def _facts_on_budgets(report):
                 "not known: only a budget that was reserved from it is in this report",
             )
     if not report.budgets:
-        reason = "no ledger"
-        if _is_in_unread_ledger(report):
-            reason = NOT_IN_REPORT
+        name = "total of the data set"
+        datasets = dict.fromkeys(name for s in report.statements for name in s.datasets)
+        if len(datasets) > 1:
+            name = f"totals of data sets {', '.join(map(repr, datasets))}"
+        reason = _reason_of_unread_ledgers(report) or "no ledger"
         yield (
-            "total of the data set",
+            name,
             f"not known: {reason}. The cost of all other releases from the same data must be added",
         )
 
 
-def _is_in_unread_ledger(report):
-    """Return True if a model was charged to a ledger that is not in the report."""
+def _reason_of_unread_ledgers(report):
+    """Return a clause on the ledgers that are not in the report; "" if all charges are in it."""
     recorded = {charge.hash for budget in report.budgets for charge in budget.charges}
     hashes = {c.hash for statement in report.statements for c in statement.charges if c.hash}
-    return bool(hashes - recorded)
+    unread = hashes - recorded
+    if len({name for s in report.statements for name in s.datasets_of(unread)}) > 1:
+        return LEDGERS_NOT_IN_REPORT
+    if unread:
+        return LEDGER_NOT_IN_REPORT
+    return ""
 
 
 def _facts_on_charges(charges, report):
     """Yield who made the charges, why, and when."""
     unknown = "not recorded (see `PrivacyAccountant.as_user`)"
     when = "not recorded: no ledger"
-    if not charges and _is_in_unread_ledger(report):
-        unknown = when = f"not known: {NOT_IN_REPORT}"
+    reason = _reason_of_unread_ledgers(report)
+    if not charges and reason:
+        unknown = when = f"not known: {reason}"
     elif not any(s.charges for s in report.statements) and not (report.totals or report.missing):
         when = "nothing was charged"
     users = dict.fromkeys(charge.user for charge in charges if charge.user)
@@ -198,13 +231,6 @@ def _facts_on_charges(charges, report):
     elif times:
         when = f"{times[0]} to {times[-1]}"
     yield "when", when
-
-
-def _count_of_charges(n_charges):
-    """Return the text of a number of charges."""
-    if n_charges == 1:
-        return "1 charge"
-    return f"{n_charges} charges"
 
 
 def cost_in_words(epsilon, delta):

@@ -21,6 +21,10 @@ COUNTED_BY_LABEL = (
 )
 
 
+UNREAD_LEDGER = "a ledger that is not in this report"
+UNREAD_LEDGERS = "ledgers that are not in this report"
+
+
 @dataclass(frozen=True, eq=False)
 class PlainWrapper(FrozenValue):
     """A wrapper of scikit-learn, such as a search, that fits more models than it publishes.
@@ -172,11 +176,14 @@ class _Part:
         Releases with the same models that are in no ledger of the report.
     cost : Total
     has_unread_ledger : bool
-        True if the releases were charged to a ledger that is not in the report.
+        True if the releases were charged to ledgers that are not in the report.
+    unread_datasets : dict of str to None
+        Names of the data sets in these ledgers.
     """
 
     unit_key: tuple
     has_unread_ledger: bool = False
+    unread_datasets: dict = field(default_factory=dict)
     names: dict = field(default_factory=dict)
     neighbors: list = field(default_factory=list)
     missing: list = field(default_factory=list)
@@ -197,8 +204,10 @@ class _Part:
         """Return a description of the place where the releases are recorded."""
         if self.cost.dataset:
             return f"data set {self.cost.dataset!r}"
+        if len(self.unread_datasets) > 1:
+            return f"{UNREAD_LEDGERS} (data sets {', '.join(map(repr, self.unread_datasets))})"
         if self.has_unread_ledger:
-            return "a ledger that is not in this report"
+            return UNREAD_LEDGER
         return "no ledger"
 
 
@@ -343,8 +352,11 @@ def _describe_places(parts):
     texts = []
     if n_ledgers:
         texts = [count_of(n_ledgers, "ledger")]
-    if any(part.has_unread_ledger for part in parts):
-        texts.append("releases in a ledger that is not in this report")
+    unread = dict.fromkeys(name for part in parts for name in part.unread_datasets)
+    if len(unread) > 1:
+        texts.append(f"releases in {UNREAD_LEDGERS}")
+    elif any(part.has_unread_ledger for part in parts):
+        texts.append(f"releases in {UNREAD_LEDGER}")
     if any(not part.cost.dataset and not part.has_unread_ledger for part in parts):
         texts.append("releases in no ledger")
     return " and ".join(texts)
@@ -496,6 +508,9 @@ def _unrecorded_part(unit_key, entries):
     groups = {}
     for release, charges in entries:
         part.add(release.statement)
+        hashes = {charge.hash for charge in charges if charge.hash}
+        if hashes and hasattr(release.statement, "datasets_of"):
+            part.unread_datasets |= dict.fromkeys(release.statement.datasets_of(hashes))
         if charges:
             if release.wrapper is None:
                 key = None

@@ -31,7 +31,7 @@ from skdp.audit._outputs import accountants, fit_persons, parameter, relation_in
 from skdp.audit._published import as_matrix, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
-from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._documents import PrintedDocument, Section, count_of
 from skdp.utils._types import Relation, TableLike
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
@@ -874,7 +874,9 @@ def _one_run(fitter, canaries, *, delta, confidence, gaussian):
             certify(int(correct), 2 * half, m, delta=delta, confidence=fraction_confidence)
         )
     return TestResult(
-        max(bounds), f"{m} canaries in separate columns, from the model's outputs for them"
+        max(bounds),
+        f"{count_of(m, 'canary', 'canaries')} in separate columns, from the model's outputs for "
+        "them",
     )
 
 

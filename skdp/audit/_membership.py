@@ -18,7 +18,7 @@ from skdp._fitting._progress_line import run_jobs
 from skdp.audit import _scores
 from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, without_accountant
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
-from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._documents import PrintedDocument, Section, count_of
 from skdp.utils._types import TableLike
 from skdp.utils._validation import check_choice, check_integer
 from skdp.utils._values import FrozenValue
@@ -509,7 +509,8 @@ def _check_members(members, n_rows):
     members = np.asarray(members)
     if members.dtype != bool or members.shape != (n_rows,):
         raise ValueError(
-            f"members must be {n_rows} booleans, got {members.dtype} of shape {members.shape}"
+            f"members must be {count_of(n_rows, 'boolean')}, got {members.dtype} of shape "
+            f"{members.shape}"
         )
     if not 0 < members.sum() < n_rows:
         raise ValueError(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from skdp._data._frames import take_rows
 from skdp.audit._tables import as_table
-from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._documents import PrintedDocument, Section, count_of
 from skdp.utils._types import TableLike
 from skdp.utils._values import FrozenValue
 
@@ -81,7 +81,7 @@ class Reconstruction(PrintedDocument, FrozenValue):
         """
         quartiles = np.quantile(self.estimates, (0.25, 0.5, 0.75))
         rows = (
-            ("persons", f"{len(self.estimates)}, from {self.n_answers} answers"),
+            ("persons", f"{len(self.estimates)}, from {count_of(self.n_answers, 'answer')}"),
             ("estimates", "quartiles " + ", ".join(f"{value:.4g}" for value in quartiles)),
         )
         notes = ("success(truth) returns the fraction of correct estimates.",)
@@ -139,7 +139,10 @@ def linear_reconstruction(
     sums = column_or_1d(check_array(answers, ensure_2d=False, dtype=float))
     n_answers, n_persons = weights.shape
     if len(sums) != n_answers:
-        raise ValueError(f"answers must have {n_answers} entries, one per query, got {len(sums)}")
+        raise ValueError(
+            f"answers must have {count_of(n_answers, 'entry', 'entries')}, one per query, got "
+            f"{len(sums)}"
+        )
     # The variables are the secrets and, for each answer, a bound on its absolute error.
     error = eye_array(n_answers)
     optimum = linprog(

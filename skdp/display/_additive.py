@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.gam import _shapes
 from skdp.gam._shapes import ShapeFunction
 from skdp.utils._display import Display
-from skdp.utils._documents import escape_control
+from skdp.utils._documents import count_of, escape_control
 from skdp.utils._validation import check_integer
 
 # Maximum numbers of panels side by side, of classes with distinct colors, of bars in a panel, and
@@ -204,7 +204,7 @@ class AdditiveDisplay(Display):
             if self.outputs[0] == "the target":
                 target = "the prediction"
         n = len(self.shapes)
-        return f"{n} of {self.n_terms} terms: what they add to {target}"
+        return f"{n} of {count_of(self.n_terms, 'term')}: what they add to {target}"
 
     def _new_axes(self):
         """Return the axes of a new figure that has the size of all panels."""
@@ -367,10 +367,10 @@ def draw_rest(ax, importances):
         ax.text(0.0, position, text, va="center", fontsize="x-small")
     ax.set(xlim=(0.0, 1.05 * width), ylim=(0.6 - MAX_LISTED, 0.6), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    count = str(len(importances))
+    count = count_of(len(importances), "further term")
     if len(listed) < len(importances):
         count = f"{len(listed)} of {count}"
-    ax.set_title(f"{count} further terms: mean size", fontsize="small")
+    ax.set_title(f"{count}: mean size", fontsize="small")
 
 
 def draw_curve(ax, shape):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from skdp.utils._display import Display, text_color
+from skdp.utils._documents import count_of
 
 
 class EvaluationDisplay(Display):
@@ -76,7 +77,9 @@ class EvaluationDisplay(Display):
             _, axes = plt.subplots(1, len(pictures), figsize=size, layout="constrained")
         axes = list(np.ravel(axes))
         if len(axes) != len(pictures):
-            raise ValueError(f"axes must be {len(pictures)} axes, got {len(axes)}")
+            raise ValueError(
+                f"axes must be {count_of(len(pictures), 'axis', 'axes')}, got {len(axes)}"
+            )
         for draw, ax in zip(pictures, axes, strict=True):
             draw(ax)
         self.axes_ = axes

@@ -24,6 +24,7 @@ from skdp.gam._joint_codes import max_joint_codes, split_at
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.stats._column_cells import BLOCK_ROWS
+from skdp.utils._documents import count_of
 from skdp.utils._values import FrozenValue
 
 # Gradient descent: minimum number of steps, and the constants from which the maximum is computed.
@@ -273,7 +274,8 @@ class PerturbedObjective(FrozenValue):
     def __post_init__(self):
         if self.size * NOISE_GRID > 0.5 * MIN_LINEAR_FRACTION * self.epsilon:
             raise ValueError(
-                f"epsilon={self.epsilon:g} is too small for a model with {self.size} weights"
+                f"epsilon={self.epsilon:g} is too small for a model with "
+                f"{count_of(self.size, 'weight')}"
             )
 
     @cached_property

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from skdp.utils._documents import align_columns, html_fragment, html_table, html_text
+from skdp.utils._documents import align_columns, count_of, html_fragment, html_table, html_text
 
 # Number of rows, and of terms per row, that a printed explanation shows.
 MAX_ROWS = 5
@@ -155,7 +155,10 @@ class Explanation(NDArrayOperatorsMixin):
 
     def _title(self):
         """Return the title of the printed table."""
-        title = f"What {len(self.names)} terms add to the scores of {len(self)} rows"
+        title = (
+            f"Contributions of {count_of(len(self.names), 'term')} to the scores of "
+            f"{count_of(len(self), 'row')}"
+        )
         if len(self) > MAX_ROWS:
             title += f", the first {MAX_ROWS} shown"
         return title

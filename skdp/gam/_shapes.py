@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from skdp._data._columns import column_entries
 from skdp.stats._column_cells import TermCells
-from skdp.utils._documents import html_fragment, html_table, html_text, with_bar
+from skdp.utils._documents import count_of, html_fragment, html_table, html_text, with_bar
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -251,7 +251,10 @@ def model_document(model):
     outputs = output_names(model)
     head = [f"score of {label}" for label in outputs[:MAX_OUTPUTS]]
     intercept = [f"{value:+.4g}" for value in np.ravel(model.intercept_)[:MAX_OUTPUTS]]
-    n_terms = f"{len(shapes)} of {len(model.shape_functions_)} terms, the most important first"
+    n_terms = (
+        f"{len(shapes)} of {count_of(len(model.shape_functions_), 'term')}, the most important "
+        "first"
+    )
     return html_fragment(
         f"<p>{html_text(str(model.privacy_).splitlines()[0])}.</p>",
         html_table([["intercept", *intercept]], head=["", *head]),

@@ -471,7 +471,9 @@ class Reservation(NotCopied, FrozenValue):
         return max(0, n_needed - len(plan_runs.charged))
 
     def __repr__(self):
-        return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
+        return (
+            f"Reservation({self.label!r}, {count_of(len(self.planned), 'step')}, {self.name[:8]})"
+        )
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from skdp.exceptions import LedgerError
 from skdp.ledger import _sql
 from skdp.ledger._chain import CHAIN_START
 from skdp.ledger._file_lock import LOCK_SUFFIX, hold_file_lock
+from skdp.utils._documents import count_of
 
 # The bytes of "skdp": the number in the file's header that identifies the application of a
 # database.
@@ -105,9 +106,9 @@ class SQLiteLedger(_sql.TableLedger):
             count = _read_seal(lock.text())[1][0]
             if count:
                 raise LedgerError(
-                    f"the ledger {self.path} is missing: according to its lock file it held {count}"
-                    f" records; put the file back, or remove {lock.name} to begin a new ledger on "
-                    "purpose"
+                    f"the ledger {self.path} is missing: according to its lock file it held "
+                    f"{count_of(count, 'record')}; put the file back, or remove {lock.name} to "
+                    "begin a new ledger on purpose"
                 )
             try:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644))

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
-from skdp._data._classes import DECLARED_CLASSES, check_classes
+from skdp._data._classes import DECLARED_CLASSES, LABEL_SET, check_classes
 from skdp._data._tables import read_target
 from skdp._optim._classification_losses import (
     BinaryLogisticLoss,
@@ -100,7 +100,7 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
         if class_weight is not None and not is_balanced(class_weight):
             assumptions = (*assumptions, "class_weight")
         if self.classes is None:
-            return (*assumptions, "the labels of y")
+            return (*assumptions, LABEL_SET)
         return (*assumptions, DECLARED_CLASSES)
 
 

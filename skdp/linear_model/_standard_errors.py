@@ -26,6 +26,7 @@ from skdp.accounting import (
 )
 from skdp.mechanisms._plan import Plan, vector_noise
 from skdp.mechanisms._stages import stages_of
+from skdp.utils._documents import count_of
 
 # Fraction of the budget spent on the Hessian: of the squared mu if both releases are Gaussian,
 # otherwise of epsilon and of delta.
@@ -215,7 +216,8 @@ def plan_hessian(problem, guarantee):
     size = math.prod(shape)
     if size > MAX_WEIGHTS:
         raise ValueError(
-            f"standard_errors is 'total' and the model has {size} weights: 'total' needs at most "
+            f"standard_errors is 'total' and the model has {count_of(size, 'weight')}: 'total' "
+            "needs at most "
             f"{MAX_WEIGHTS}; use 'noise'"
         )
     # The Gram matrix is summed in blocks, and classes are then transformed to contrasts.

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from skdp.accounting import Event, Gaussian, Laplace, PoissonSampled, SampledWithoutReplacement
+from skdp.utils._documents import count_of
 from skdp.utils._units import ALL_ONCE, UnitText, for_unit
 from skdp.utils._values import FrozenValue
 
@@ -87,9 +88,9 @@ class Stage(FrozenValue):
         if self.noise_multiplier is not None:
             text += f", noise multiplier {self.noise_multiplier:g}"
         if self.n_releases > 1:
-            text += f", {self.n_releases} releases"
+            text += f", {count_of(self.n_releases, 'release')}"
         if self.n_calls > 1:
-            text += f" in each of {self.n_calls} calls"
+            text += f" in each of {count_of(self.n_calls, 'call')}"
         return f"{text}; reads {self.reads}"
 
 

@@ -475,8 +475,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     fitted_step.privacy_,
                     epsilon=charge.epsilon,
                     delta=charge.delta,
-                    part_of=f"{type(self).__name__}: epsilon and delta are those of the search, "
-                    "whose one charge covers all fits, the choice and the scores",
+                    part_of=f"{type(self).__name__}: {self._describe_charge(search)}",
                     seeded=fitted_step.privacy_.seeded or charge.seeded,
                     dataset=data_sets_of(self.accountant)[1],
                     public=tuple(dict.fromkeys((*public_of_fit, *searched))),
@@ -484,6 +483,13 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     calls=(),
                 )
         return charged, stages
+
+    def _describe_charge(self, search):
+        """Return a description of the charge that the statement of a fitted step shows."""
+        charged = "all fits and the scores"
+        if search.choice is not None:
+            charged = "all fits, the choice and the scores"
+        return f"epsilon and delta are those of the search, whose one charge covers {charged}"
 
     def _check_published(self, method):
         """Return the published model; raise `AttributeError` if there is none."""
@@ -511,10 +517,13 @@ def _statement_of_training_part(statement, fit, is_drawn):
 
     `is_drawn` is True if the fit is one of a secret number of runs, which are listed once.
     """
-    place = "within its training part"
+    run = ""
     if is_drawn:
-        place += ", as one of the runs drawn at random"
-    stages = tuple(replace(stage, reads=f"{stage.reads}, {place}") for stage in statement.stages)
+        run = ", as one of the runs drawn at random"
+    stages = tuple(
+        replace(stage, reads=f"within the training part, {stage.reads}{run}")
+        for stage in statement.stages
+    )
     sampler = statement.sampler
     if stages:
         sampler = for_unit(sampler_of(stages), fit.terms.unit)

@@ -9,11 +9,13 @@ from sklearn.base import ClassifierMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._classes import LABEL_SET
 from skdp._data._tables import target_array
 from skdp._fitting._fit_progress import FitProgress
 from skdp._fitting._scored_models import check_scored
 from skdp.base import PrivateFit, private_fit_method, raw_data_policy, terms_of
 from skdp.mechanisms._plan import plan_for
+from skdp.mechanisms._stages import stages_of
 from skdp.model_selection._base_search import (
     STRATEGY_TEXTS,
     BasePrivateSearch,
@@ -46,6 +48,7 @@ from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES, check_boolean, check_integer, check_n_jobs, check_within
 
 RESPONSE_METHODS = ("predict_proba", "decision_function")
+COUNTED_ROWS = UnitText(lambda unit: f"the counted {unit}s, once")
 
 
 class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
@@ -119,6 +122,13 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         if isinstance(self.estimator, FrozenEstimator):
             return self.estimator.estimator
         return self.estimator
+
+    def _describe_charge(self, search):
+        """Return a description of the charge that the statement of a fitted step shows."""
+        return (
+            f"epsilon and delta are those of {type(self).__name__}, whose one charge covers all "
+            "fits and the counts of scores"
+        )
 
     def _candidate_params(self):
         return ({},)
@@ -330,9 +340,9 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             model,
             ScoreCells.from_release(counts, noisy, counts.mechanism),
             method,
-            public=(SIZES, "the model", "the label set"),
-            stages=None,
-            sampler=UnitText(lambda unit: f"the counted {unit}s, once"),
+            public=(SIZES, "the model", LABEL_SET),
+            stages=tuple(replace(stage, reads=COUNTED_ROWS) for stage in stages_of(plan)),
+            sampler=COUNTED_ROWS,
         )
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdp._data._classes import LABEL_SET
 from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
 from skdp._fitting._scored_models import check_scored
 from skdp.base import PrivateFit, raw_data_policy, terms_of
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_for
+from skdp.mechanisms._stages import stages_of
 from skdp.model_selection._evaluation_report import EvaluationReport
 from skdp.model_selection._evaluation_task import (
     NumbersTask,
@@ -21,9 +24,12 @@ from skdp.model_selection._evaluation_task import (
     make_task,
 )
 from skdp.model_selection._scored_tables import check_scored_table, is_read_before_charge
+from skdp.utils._documents import count_of
 from skdp.utils._types import TableLike
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
+
+SCORED_ROWS = UnitText(lambda unit: f"the scored {unit}s, once")
 
 
 @in_one_run
@@ -138,7 +144,7 @@ def dp_evaluate(
         source = fit.charge(plan)
         if rows is None:
             rows = task.rows(model, table, targets)
-        known = "the label set"
+        known = LABEL_SET
         if isinstance(task, NumbersTask):
             known = "target_bounds"
         publish_evaluation(
@@ -146,7 +152,8 @@ def dp_evaluate(
             plan,
             task.evaluate(fit.run_charged(plan, rows, source)),
             public=(SIZES, "the model", known),
-            sampler=UnitText(lambda unit: f"the scored {unit}s, once"),
+            sampler=SCORED_ROWS,
+            stages=tuple(replace(stage, reads=SCORED_ROWS) for stage in stages_of(plan)),
         )
     return report
 
@@ -162,8 +169,8 @@ def read_scored_rows(model, X, y, task):
     n_features = getattr(model, "n_features_in_", None)
     if n_features is not None and X.shape[1:] != (n_features,):
         raise ValueError(
-            f"X has shape {X.shape}, but {type(model).__name__} was fitted to {n_features} "
-            "features: pass the columns of its fit"
+            f"X has shape {X.shape}, but {type(model).__name__} was fitted to "
+            f"{count_of(n_features, 'feature')}: pass the columns of its fit"
         )
     check_scored_table(model, X)
     return X, y

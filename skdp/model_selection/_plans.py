@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
 import skdp.mechanisms as mechanisms
+from skdp._data._classes import LABEL_SET
 from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import Plan
@@ -30,7 +31,7 @@ from skdp.utils._validation import SIZES
 from skdp.utils._values import FrozenValue
 
 # Assumptions and inputs of stages, as they appear in a privacy statement.
-TRAINING_PART = UnitText(lambda unit: f"the {unit}s of its training part")
+TRAINING_PART = UnitText(lambda unit: f"the {unit}s of each fit's training part")
 SCORED_PART = UnitText(lambda unit: f"the {unit}s that are scored")
 ASSIGNED = UnitText(lambda unit: f"which {unit}s go where")
 
@@ -105,7 +106,7 @@ class SearchTask(FrozenValue):
         """Return the list of public quantities, as they appear in a privacy statement."""
         labels = ()
         if self.candidates[0].pipeline.classes is not None:
-            labels = ("the label set",)
+            labels = (LABEL_SET,)
         steps = (f"step {name!r}" for name in self.public_steps)
         return SIZES, ASSIGNED, candidates, *labels, *steps
 

@@ -21,6 +21,7 @@ from skdp.model_selection._scored_tables import (
 )
 from skdp.model_selection._scores import RELEASED_BY_COUNTS, BoundedScore, bounded_score
 from skdp.model_selection._validation_checks import check_searches, check_validation
+from skdp.utils._documents import count_of
 from skdp.utils._validation import check_privacy_parameters
 
 # Private fits check the validations around them, but must not import this package.
@@ -135,7 +136,8 @@ class DPScorer:
         if n_features is not None and X.shape[1:] != (n_features,):
             name = type(estimator).__name__
             raise ValueError(
-                f"X has shape {X.shape}, but {name} was fitted to {n_features} features: pass the "
+                f"X has shape {X.shape}, but {name} was fitted to "
+                f"{count_of(n_features, 'feature')}: pass the "
                 "columns of its fit"
             )
         check_scored_table(estimator, X)

@@ -27,6 +27,7 @@ from skdp.metrics._statistics import count_cells
 from skdp.pipeline._instances import reason_for_missing
 from skdp.stats._moments import noise_of_histogram, noise_of_moments, plan_moments
 from skdp.utils import _validation as checks
+from skdp.utils._documents import count_of
 from skdp.utils._values import FrozenValue, checked
 
 # Bound on the rounding error in two correctly rounded sums of n terms of at most 1, each divided by
@@ -1011,7 +1012,7 @@ def _is_correct(estimator, X, y):
     """Return a boolean array: True for rows that are predicted correctly."""
     predicted = column_or_1d(estimator.predict(X))
     if predicted.shape != y.shape:
-        raise ValueError(f"predict returned {len(predicted)} labels for {len(y)} rows")
+        raise ValueError(f"predict returned {count_of(len(predicted), 'label')} for {len(y)} rows")
     # Comparing cells of y directly could raise an error after the charge, so codes are compared
     # instead.
     codes = category_codes(predicted, predicted)
@@ -1034,7 +1035,7 @@ def _positive_counts(estimator, X, y, persons, classes):
     codes = category_codes(y, classes)
     predicted = category_codes(column_or_1d(estimator.predict(X)), classes)
     if predicted.shape != codes.shape:
-        raise ValueError(f"predict returned {len(predicted)} labels for {len(y)} rows")
+        raise ValueError(f"predict returned {count_of(len(predicted), 'label')} for {len(y)} rows")
     weights = times_row_weights(np.ones(len(y)), row_weights_of(persons))
     is_predicted = (predicted == 1) & (codes >= 0)
     is_positive = codes == 1

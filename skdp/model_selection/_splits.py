@@ -16,6 +16,7 @@ from skdp._data._labels import label_hashes
 from skdp._tools._scores_and_folds import splitter_of
 from skdp.model_selection._person_folds import PersonKFold
 from skdp.pipeline._instances import sklearn_name
+from skdp.utils._documents import count_of
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -326,7 +327,8 @@ def make_splits(cv, n_samples, ids=None):
     cv = check_cv(cv, ids is not None)
     if isinstance(cv, PredefinedSplit) and len(cv.test_fold) != n_samples:
         raise ValueError(
-            f"cv=PredefinedSplit has {len(cv.test_fold)} entries in test_fold, but there are "
+            f"cv=PredefinedSplit has {count_of(len(cv.test_fold), 'entry', 'entries')} in "
+            "test_fold, but there are "
             f"{n_samples} rows: give the fold of each row"
         )
     pairs = cv
@@ -374,7 +376,8 @@ def make_disjoint_subsets(rows, n_subsets, ids=None):
         return [_check_not_empty(rows[subsets == i]) for i in range(n_subsets)]
     if n_subsets > len(rows):
         raise ValueError(
-            f"strategy='disjoint' needs a row for each of {n_subsets} candidates, but there are "
+            f"strategy='disjoint' needs a row for each of {count_of(n_subsets, 'candidate')}, "
+            "but there are "
             f"{len(rows)} training rows: use fewer candidates or another strategy"
         )
     order = shuffle(rows, random_state=PUBLIC_SEED)

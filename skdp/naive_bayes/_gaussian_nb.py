@@ -30,6 +30,7 @@ from skdp.stats._moments import (
     unit_sums,
 )
 from skdp.stats._release import plan_within_bounds
+from skdp.utils._documents import count_of
 from skdp.utils._types import Bounds, Classes
 from skdp.utils._validation import as_doubles
 from skdp.utils._values import FrozenValue
@@ -363,5 +364,6 @@ def _checked_priors(priors, n_classes):
     if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
         return prior
     raise ValueError(
-        f"priors must be {n_classes} probabilities of sum 1, one per class, got {priors!r}"
+        f"priors must be {count_of(n_classes, 'probability', 'probabilities')} of sum 1, one per "
+        f"class, got {priors!r}"
     )

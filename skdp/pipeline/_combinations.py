@@ -13,6 +13,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp._tools._parts import copy_parts, nested_parts
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
+from skdp.utils._documents import count_of
 
 # The estimators that stacks fit if `final_estimator` is None.
 DEFAULT_FINALS = {"StackingClassifier": LogisticRegression, "StackingRegressor": RidgeCV}
@@ -94,7 +95,7 @@ def _check_number_of_folds(tool, table):
     if sklearn_name(tool.cv) in ("KFold", "StratifiedKFold"):
         n_folds = tool.cv.n_splits
     if n_rows is not None and isinstance(n_folds, Integral) and n_folds > n_rows:
-        raise ValueError(f"cv has {n_folds} folds, more than the {n_rows} rows")
+        raise ValueError(f"cv has {count_of(n_folds, 'fold')}, more than the {n_rows} rows")
 
 
 def _repeats_tests(cv):
@@ -215,14 +216,16 @@ def _check_members(ensemble, table):
     weights = getattr(ensemble, "weights", None)
     n_members = len(ensemble.estimators)
     if weights is not None and len(weights) != n_members:
-        raise ValueError(f"weights has {len(weights)} numbers for {n_members} estimators")
+        raise ValueError(
+            f"weights has {count_of(len(weights), 'number')} for {count_of(n_members, 'estimator')}"
+        )
 
 
 def _check_votes(ensemble, table):
     """Raise `ValueError` for wrong members, or for a target of several columns."""
     _check_members(ensemble, table)
     if _n_outputs(table) not in (None, 1):
-        raise ValueError(f"y has {_n_outputs(table)} columns, but one is expected")
+        raise ValueError(f"y has {count_of(_n_outputs(table), 'column')}, but one is expected")
 
 
 def _check_sklearn_search(search, table):
@@ -251,7 +254,9 @@ def _check_two_columns(selector, table):
     """Raise `ValueError` if the table is known to have fewer than two columns."""
     n_columns = table.form.n_columns
     if n_columns is not None and n_columns < 2:
-        raise ValueError(f"the table has {n_columns} columns, but at least 2 are needed")
+        raise ValueError(
+            f"the table has {count_of(n_columns, 'column')}, but at least 2 are needed"
+        )
 
 
 def _check_scored_selection(selector, table):
@@ -412,7 +417,9 @@ def _check_columns_of_target(tool, table):
     order = getattr(tool, "order", None)
     is_listed = order is not None and not isinstance(order, str)
     if is_listed and sorted(order) != list(range(n_outputs)):
-        raise ValueError(f"order={order!r} does not list each of the {n_outputs} outputs once")
+        raise ValueError(
+            f"order={order!r} does not list each of the {count_of(n_outputs, 'output')} once"
+        )
 
 
 def _n_rows(table):

@@ -31,6 +31,7 @@ from skdp.pipeline._kinds import is_private, step_kind
 from skdp.pipeline._known import inner_parts, join_names
 from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_fitted_columns, check_parameters
 from skdp.pipeline._steps import walk_through
+from skdp.utils._documents import count_of
 from skdp.utils._warnings import warn_user
 
 # Maximum number of combinations of a grid that are checked.
@@ -449,7 +450,8 @@ def _check_all_classes_occur(tool, y, title):
         for classes in declared_labels_of(member):
             if classes is not None and len(np.unique(classes)) > n_labels:
                 error = ValueError(
-                    f"{name!r} declares {len(np.unique(classes))} classes, and y holds {n_labels}: "
+                    f"{name!r} declares {count_of(len(np.unique(classes)), 'class', 'classes')}, "
+                    f"and y holds {n_labels}: "
                     f"{type(tool).__name__} replaces each label by its position among the labels "
                     "that occur. Leave classes out if it is public which labels occur, or fit each "
                     "classifier alone"

@@ -50,6 +50,7 @@ from skdp.pipeline._templates import (
     made_up_rows,
 )
 from skdp.stats._categories import declared_labels
+from skdp.utils._documents import count_of
 from skdp.utils._values import FrozenValue
 
 
@@ -289,7 +290,8 @@ def check_fitted_columns(fitted, form):
     width = getattr(fitted, "n_features_in_", None)
     if None not in (width, form.n_columns) and width != form.n_columns:
         raise ValueError(
-            f"estimator was fitted to {width} columns, but the step receives {form.n_columns}"
+            f"estimator was fitted to {count_of(width, 'column')}, but the step receives "
+            f"{form.n_columns}"
         )
     names = getattr(fitted, "feature_names_in_", None)
     if names is not None and form.is_frame and form.names is not None:
@@ -364,8 +366,8 @@ def _check_of_sklearn(step, table):
     categories = params.get("categories")
     if isinstance(categories, list | tuple) and step.n_features not in (None, len(categories)):
         raise ValueError(
-            f"categories has {len(categories)} lists, but the step receives {step.n_features} "
-            "columns"
+            f"categories has {count_of(len(categories), 'list')}, but the step receives "
+            f"{count_of(step.n_features, 'column')}"
         )
     if isinstance(categories, list | tuple) and step.form.holds_numbers:
         # Only encoders whose categories are strings are accepted.

@@ -39,6 +39,7 @@ from skdp.pipeline._known import (
     join_names,
     selects_by_type,
 )
+from skdp.utils._documents import count_of
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
@@ -631,7 +632,10 @@ def _places_by_rules(columns, width, form):
     _check_possible(values, form)
     if values and all(isinstance(value, bool | np.bool_) for value in values):
         if width is not None and len(values) != width:
-            raise ValueError(f"{len(values)} entries select columns, but there are {width} columns")
+            raise ValueError(
+                f"{count_of(len(values), 'entry', 'entries')} to select columns, but the table "
+                f"has {count_of(width, 'column')}"
+            )
         return [place for place, is_selected in enumerate(values) if is_selected]
     if form.names is not None:
         values = [_position(v, form.names) if isinstance(v, str) else v for v in values]
@@ -639,7 +643,9 @@ def _places_by_rules(columns, width, form):
         return values
     out_of_range = [v for v in values if not isinstance(v, str) and not -width <= v < width]
     if out_of_range:
-        raise ValueError(f"column {out_of_range[0]} is selected, but there are {width} columns")
+        raise ValueError(
+            f"column {out_of_range[0]} is selected, but the table has {count_of(width, 'column')}"
+        )
     return [value if isinstance(value, str) else value % width for value in values]
 
 

@@ -25,6 +25,7 @@ from skdp.stats._bounds import plan_search
 from skdp.stats._categories import position_of
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._ranks import CELLS
+from skdp.utils._documents import count_of
 from skdp.utils._validation import check_bounds, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -108,7 +109,7 @@ def _check_total_bins(n_bins, n_columns):
     """Raise `ValueError` if the columns' edges would not fit into memory."""
     if n_bins * n_columns > MAX_TOTAL_BINS:
         raise ValueError(
-            f"n_bins={n_bins} for {n_columns} columns is too large: there "
+            f"n_bins={n_bins} for {count_of(n_columns, 'column')} is too large: there "
             f"may be at most {MAX_TOTAL_BINS:,} bins in all; use fewer bins"
         )
 

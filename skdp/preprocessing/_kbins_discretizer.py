@@ -20,6 +20,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import join_plans, plan_release
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer
+from skdp.utils._documents import count_of
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, has_auto
 from skdp.utils._values import FrozenValue
@@ -276,7 +277,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         if self.encode != "ordinal":
             width = int(sizes.sum())
         if X.ndim != 2 or X.shape[1] != width:
-            raise ValueError(f"X must have {width} columns, got shape {X.shape}")
+            raise ValueError(f"X must have {count_of(width, 'column')}, got shape {X.shape}")
         codes = X.T
         if self.encode != "ordinal":
             indicators = np.split(X, np.cumsum(sizes)[:-1], axis=1)

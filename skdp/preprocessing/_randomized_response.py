@@ -24,6 +24,7 @@ from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._stages import Stage
 from skdp.stats._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
+from skdp.utils._documents import count_of
 from skdp.utils._types import Categories
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
@@ -250,7 +251,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         epsilon = guarantee.epsilon
         share = epsilon_of_each(guarantee, len(categories))
         if share == 0.0:
-            raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
+            raise ValueError(
+                f"epsilon={epsilon!r} cannot be shared by {count_of(len(categories), 'column')}"
+            )
         columns = [RandomizedResponse(share, tuple(labels.tolist())) for labels in categories]
         response = ColumnwiseResponse(columns=tuple(columns), categories=categories)
         return response.plan(epsilon)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from skdp._data._classes import check_classes
+from skdp._data._classes import LABEL_SET, check_classes
 from skdp._data._columns import read_columns, split_by_column
 from skdp._data._labels import UNDECLARED, category_codes
 from skdp._data._parts import sum_over
@@ -270,7 +270,7 @@ class DPTargetEncoder(PlannedTransformer):
         # A continuous target has no labels.
         labels = ()
         if self.target_bounds is None:
-            labels = ("the label set",)
+            labels = (LABEL_SET,)
         return (*super()._assumptions(), *labels)
 
     _planned_classes = PrivateClassifierMixin._planned_classes

@@ -134,8 +134,8 @@ class Column(FrozenValue):
             text_hint = f"; {DATE_TEXT_HINT}"
         if after_fit:
             return ValueError(
-                f"{name} contains values that are not {self.kind}s, as it did in the fit: convert "
-                f"the samples to {self.kind}s, in the same way as the rows of the fit{text_hint}"
+                f"{name} contains values that are not {self.kind}s, unlike in the fit: convert the "
+                f"samples to {self.kind}s, in the same way as the rows of the fit{text_hint}"
             )
         found_kind = kind_without_form(values)
         as_text = "convert its values to text, e.g. with X[column].astype(str) in pandas"

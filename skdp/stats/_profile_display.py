@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp.stats._profile import TableProfile
 from skdp.utils._display import Display, text_color
-from skdp.utils._documents import escape_control
+from skdp.utils._documents import count_of, escape_control
 
 # Number of panels side by side, and number of columns drawn by default.
 N_PANEL_COLUMNS = 4
@@ -92,7 +92,7 @@ class ProfileDisplay(Display):
         else:
             axes = list(np.ravel(axes))
         if len(axes) != n_axes:
-            raise ValueError(f"axes must be {n_axes} axes, got {len(axes)}")
+            raise ValueError(f"axes must be {count_of(n_axes, 'axis', 'axes')}, got {len(axes)}")
         for name, ax in zip(self.columns, axes, strict=False):
             _draw_column(ax, self.profile.columns[name])
         if self._has_matrix:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from skdp.utils._documents import Section, html_text
+from skdp.utils._documents import Section, count_of, html_text
 
 # Number of frequent categories and of pairs of columns that are listed.
 MAX_LISTED_CATEGORIES = 4
@@ -41,7 +41,7 @@ def profile_section(profile):
         tables.append(_categorical_table(categorical))
     if profile.associations:
         tables.append(_association_table(profile))
-    heading = f"Private description of a table with {len(profile.columns)} columns"
+    heading = f"Private description of a table with {count_of(len(profile.columns), 'column')}"
     rows = (("guarantee", profile.privacy.section().heading), ("rows", rows_text))
     return Section(heading, rows, tuple(tables), tuple(_notes(profile)))
 
@@ -146,7 +146,8 @@ def _notes(profile):
         n_visible = sum(a.is_visible for a in profile.associations)
         yield (
             "Association: 0 for independent columns, 1 if one determines the other. "
-            f"{n_visible} of {len(profile.associations)} pairs are visible above chance and noise."
+            f"Visible above chance and noise: {n_visible} of "
+            f"{count_of(len(profile.associations), 'pair')}."
         )
     else:
         yield "Associations of columns were not released: they were left out, or noise hides them."

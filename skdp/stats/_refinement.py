@@ -82,7 +82,10 @@ BLOCK_VALUES = 1 << 16
 def _rows_read(max_levels, unit):
     """Return a description of the rows or persons that a refinement reads."""
     # Whether a column is narrow is known only from the counts of the first step.
-    return f"all {unit}s in each of at most {max_levels} levels, none if no column is narrow"
+    return (
+        f"all {unit}s in each of at most {count_of(max_levels, 'level')}, none if no column is "
+        "narrow"
+    )
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,7 @@ class Refinement(FrozenValue):
             sensitivity = mechanism.sensitivity * n_levels
         return Stage(
             name="finer bounds of narrow columns",
-            law=f"{mechanism.name} on equal cells, at most {n_levels} levels of "
+            law=f"{mechanism.name} on equal cells, at most {count_of(n_levels, 'level')} of "
             f"{count_of(largest + 1, 'narrow column')}",
             scale=mechanism.scale,
             sensitivity=sensitivity,

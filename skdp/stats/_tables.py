@@ -30,6 +30,7 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import plan_histogram, plan_mode
 from skdp.stats._release import check_rows, plan_within_bounds, release
 from skdp.stats._second_moment import plan_covariance
+from skdp.utils._documents import count_of
 
 
 @in_one_run
@@ -203,7 +204,8 @@ def _one_column(labels, name):
         return labels
     if labels.shape[1] != 1:
         raise ValueError(
-            f"{name} must be one column of labels, got a data frame of {labels.shape[1]} columns"
+            f"{name} must be one column of labels, got a data frame of "
+            f"{count_of(labels.shape[1], 'column')}"
         )
     return columns_of(labels)[0]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from skdp.synthesis._report_picture import report_pictures
-from skdp.utils._documents import PrintedDocument, Section, html_fragment, with_bar
+from skdp.utils._documents import PrintedDocument, Section, count_of, html_fragment, with_bar
 from skdp.utils._values import FrozenValue
 
 ADVICE = (
@@ -104,7 +104,7 @@ class SynthesisReport(PrintedDocument, FrozenValue):
         )
 
     def __repr__(self):
-        return f"SynthesisReport({len(self.rows)} measured tables)"
+        return f"SynthesisReport({count_of(len(self.rows), 'measured table')})"
 
 
 def _excess_distance(row):

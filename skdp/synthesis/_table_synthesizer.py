@@ -483,7 +483,7 @@ class DPTableSynthesizer(TableEstimator):
             ("privacy", f"epsilon {self.privacy_.epsilon:g}, delta {self.privacy_.delta:g}"),
             ("rows or persons", f"{self.n_units_:,} (public)"),
             ("columns", f"{self.n_features_in_}, of which {len(model.columns)} are modeled"),
-            ("pairs of columns", f"{len(self.pairs_)} scored; {len(rows)} tables measured"),
+            ("pairs of columns", f"{len(self.pairs_)} scored, {len(rows)} measured"),
         ]
         return SynthesisReport(
             rows=rows, summary=summary, columns=self._column_facts(), pairs=self._pair_facts()

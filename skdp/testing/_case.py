@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state, get_tags
 from skdp.base import fitted_names
 from skdp.exceptions import SeededNoiseWarning
 from skdp.ledger import PrivacyAccountant
+from skdp.utils._documents import count_of
 
 # Size of the synthetic table to which estimators are fitted: a fit takes milliseconds.
 N_ROWS = 60
@@ -136,7 +137,9 @@ class Case:
     def check_charges(self, charges, n_releases):
         """Check that a ledger contains the charges of this number of releases."""
         costs = {(charge.epsilon, charge.delta) for charge in charges}
-        assert len(charges) == n_releases, f"{n_releases} releases caused {len(charges)} charges"
+        assert len(charges) == n_releases, (
+            f"{count_of(n_releases, 'release')} caused {count_of(len(charges), 'charge')}"
+        )
         assert costs == {self.privacy_cost}, (
             f"the charges cost {costs}, but the claim is {self.privacy_cost}"
         )

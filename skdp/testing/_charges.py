@@ -23,6 +23,7 @@ from skdp.base import DEFAULT_CONFIG, fitted_names
 from skdp.exceptions import BudgetExceededError, SeededNoiseWarning
 from skdp.ledger import PrivacyAccountant
 from skdp.testing._case import HIGH_NOISE, N_FEATURES, ignore_seed_warnings, must_raise
+from skdp.utils._documents import count_of
 from skdp.utils._validation import is_auto
 
 # The `sampler` that `PrivateFit.publish` writes for releases of all rows.
@@ -63,7 +64,7 @@ def check_charge_before_touch(case):
         expected = case.release(case.other_X, random_state=0)
         with patch.object(NullAccountant, "charge", charge):
             result = case.release(random_state=0, accountant=NullAccountant(DEFAULT_CONFIG))
-    assert len(charges) == 1, f"one release caused {len(charges)} charges"
+    assert len(charges) == 1, f"one release caused {count_of(len(charges), 'charge')}"
     message = "something was computed from the data before the charge"
     np.testing.assert_array_equal(result, expected, message)
 
@@ -260,7 +261,7 @@ def check_no_training_row(case):
     X = case.X + check_random_state(2).uniform(1e-10, 1e-9, size=case.X.shape)
     pickled = pickle.dumps(case.fit(X))
     n_values = sum(value.tobytes() in pickled for value in X.ravel())
-    assert not n_values, f"the pickle contains {n_values} values of the table"
+    assert not n_values, f"the pickle contains {count_of(n_values, 'value')} of the table"
 
 
 def check_no_raw_statistic(case):
@@ -364,6 +365,6 @@ def check_seeded_flag(case):
     flags = [charge.seeded for charge in accountant.charges]
     assert flags == [True, True, False], f"the charges have seeded = {flags}"
     n_warnings = sum(issubclass(w.category, SeededNoiseWarning) for w in caught)
-    assert n_warnings == 2, f"two seeded releases raised {n_warnings} warnings"
+    assert n_warnings == 2, f"two seeded releases raised {count_of(n_warnings, 'warning')}"
     flags = [case.statement_of(one).seeded for one in fits]
     assert flags == [True, True, False], f"the statements have seeded = {flags}"

@@ -23,11 +23,14 @@ def escape_control(text):
     return "".join(characters)
 
 
-def count_of(number, noun):
-    """Return a number with its noun, in the plural unless the number is 1."""
+def count_of(number, noun, plural=None):
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    The plural is the noun with an "s", unless `plural` is given.
+    """
     if number == 1:
         return f"1 {noun}"
-    return f"{number} {noun}s"
+    return f"{number} {plural or f'{noun}s'}"
 
 
 class TextWithBar(str):

@@ -3,6 +3,7 @@
 import datetime
 import json
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -89,20 +90,40 @@ def test_blanks_are_found_privately_or_refused():
 
 
 @pytest.mark.parametrize(
-    "table",
+    ("table", "message"),
     [
-        np.ones((3, 2)),
-        [[1, 2]],
-        pd.DataFrame({0: [1], 1: [2]}),
-        pd.DataFrame([[1, 2]], columns=["a", "a"]),
-        pd.Series([1, 2], name="a"),
-        pd.DataFrame(),
-        None,
+        (np.ones((3, 2)), "got a ndarray"),
+        ([[1, 2]], "got a list"),
+        (pd.DataFrame({0: [1], 1: [2]}), "names are strings"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), r"same name \('a'\): rename them"),
+        (pd.Series([1, 2], name="a"), "got a Series"),
+        (pd.DataFrame(), "no columns"),
+        (None, "got a NoneType"),
     ],
 )
-def test_what_has_no_names_is_refused(table):
-    with pytest.raises(ValueError, match="distinct strings"):
+def test_what_has_no_names_is_refused(table, message):
+    with pytest.raises(ValueError, match=message):
         schema_from(table)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1],
+        ["a", 1],
+        [("a", "x"), ("a", "y")],
+        pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]),
+        pd.date_range("2020", periods=2),
+    ],
+)
+def test_the_remedy_for_labels_that_are_not_strings_works(labels):
+    table = pd.DataFrame([[1, 2]])
+    table.columns = pd.Index(labels, tupleize_cols=False)
+    with pytest.raises(ValueError, match="names are strings") as refusal:
+        schema_from(table)
+    remedy = re.search(r"write (X\.columns = .*) in pandas", str(refusal.value)).group(1)
+    exec(remedy, {"X": table})
+    assert len(schema_from(table)["bounds"]) == 2
 
 
 def test_a_schema_is_a_file_of_a_line_a_column_and_is_read_again(tmp_path):

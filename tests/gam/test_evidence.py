@@ -520,7 +520,7 @@ def test_explanation_is_shown(fitted):
     table, _ = draw_table()
     explanation = fitted.explain(table[:9])
     lines = repr(explanation).splitlines()
-    assert lines[0] == "What 2 terms add to the scores of 9 rows, the first 5 shown"
+    assert lines[0] == "Contributions of 2 terms to the scores of 9 rows, the first 5 shown"
     assert len(lines) == 7 and lines[2].startswith("p0") and "job" in lines[2]
     assert "object at 0x" not in repr(explanation)
     assert explanation._repr_html_().startswith('<div class="skdp-document">')

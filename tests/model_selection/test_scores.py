@@ -233,7 +233,7 @@ def test_a_column_of_predictions_is_one_entry_a_row(score):
     X, y = np.array([[1], [0], [1], [1]]), np.array([1, 0, 0, 1])
     column, flat = (SimpleNamespace(predict=predict) for predict in (lambda X: X, np.ravel))
     assert score.value(column, X, y) == score.value(flat, X, y)
-    with pytest.raises(ValueError, match="predict returned 1 labels for 4 rows"):
+    with pytest.raises(ValueError, match="predict returned 1 label for 4 rows"):
         score.value(SimpleNamespace(predict=lambda X: [1]), X, y)
 
 
