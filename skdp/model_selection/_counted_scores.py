@@ -17,6 +17,7 @@ from skdp.mechanisms._plan import plan_for
 from skdp.model_selection._base_search import (
     STRATEGY_TEXTS,
     BasePrivateSearch,
+    PublicUnits,
     describe_rows_of_search,
     make_task,
 )
@@ -151,6 +152,12 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             self._response_method(candidate)
             if table.has_target and table.y is not None:
                 self._check_two_classes(labels_of_candidate(candidate, target_array(table.y)))
+        units = PublicUnits.of_table(table, self._terms)
+        if units.are_known:
+            self._make_splits(units.n_units, units.ids)
+        if units.are_persons:
+            for candidate in candidates:
+                check_row_wise(candidate)
 
     def _response_method(self, model):
         """Return the method of the model whose scores are counted."""
