@@ -1,6 +1,5 @@
 """Principal component analysis with differential privacy."""
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -27,6 +26,10 @@ from skdp.stats._bounds import plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SECOND_MOMENT, SecondMoment
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
 from skdp.utils._values import FrozenValue
+
+# Limit where the number of columns is unknown: a covariance matrix of more columns has 8 TB. The
+# names of that many components are still made in a second.
+MAX_COMPONENTS = 10**6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -292,7 +295,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             if None in (form.n_rows, form.n_columns):
                 return None
             n_components = min(form.n_rows, form.n_columns)
-        max_components = math.inf
+        max_components = MAX_COMPONENTS
         if form.n_columns is not None:
             max_components = form.n_columns
         return prefixed_names(self, check_integer(n_components, "n_components", 1, max_components))

@@ -31,6 +31,8 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 
+STRATEGIES = ("mean", "median", "most_frequent", "constant")
+
 
 class DPSimpleImputer(PlannedTransformer):
     """Fill in missing values with a private statistic of each column.
@@ -220,7 +222,7 @@ class DPSimpleImputer(PlannedTransformer):
             If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.add_indicator, "add_indicator")
-        check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
+        check_choice(self.strategy, "strategy", STRATEGIES)
         _check_fill_value(self._fill)
         # Parameters are checked even if the strategy does not use them, so that a search over
         # strategies costs nothing if one of them is wrong.
@@ -394,7 +396,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     def _read(self, X, reset=True):
         """Return the table as the strategy reads it: numbers, or columns that may have labels."""
-        if self.strategy in ("mean", "median"):
+        if check_choice(self.strategy, "strategy", STRATEGIES) in ("mean", "median"):
             return read_table(self, X, reset=reset, allow_nan=True)
         # The dtype of the output must not depend on the values in single rows of a list.
         if is_sequence(X):

@@ -251,7 +251,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         BudgetExceededError
             If the remaining budget does not cover the whole search; nothing was fitted.
         """
-        with PrivateFit(self, FitProgress(self, 1 + bool(self.refit))) as fit:
+        n_stages = 1 + check_boolean(self.refit, "refit")
+        with PrivateFit(self, FitProgress(self, n_stages)) as fit:
             run = self._read_plan_and_charge(fit, X, y, groups, params)
             if self.verbose:
                 description = STRATEGY_TEXTS[run.search.strategy]

@@ -228,6 +228,11 @@ def labels_of_candidate(model, y):
 def check_searched(params):
     """Raise `ValueError` if a candidate sets a parameter of the search, or sets one to a class."""
     for name, value in params.items():
+        if not isinstance(name, str):
+            raise ValueError(
+                "param_grid must name parameters by strings, such as 'C' or 'step__C', got "
+                f"{name!r}"
+            )
         if isinstance(value, type) and hasattr(value, "get_params"):
             raise ValueError(
                 f"{name} is the class {value.__name__} in a candidate; pass an estimator, "

@@ -94,7 +94,8 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             self._check_parameters()
             # A frozen estimator that is not private is assumed to have been fitted to public rows.
             check_scored(self.estimator, self, lambda: raw_data_policy(self._terms))
-        with PrivateFit(self, FitProgress(self, 1 + bool(self.refit))) as fit:
+        n_stages = 1 + check_boolean(self.refit, "refit")
+        with PrivateFit(self, FitProgress(self, n_stages)) as fit:
             if self._is_prefit:
                 self._fit_prefit(fit, X, y, groups)
                 return self

@@ -429,15 +429,15 @@ def _check_columns(step):
 def _check_has_names(step):
     """Raise `ValueError` if a parameter names a column that the step's table cannot have.
 
-    This covers arrays of unknown width, and frames in which some names have yet to be found. If the
-    width and the names are known, the plan itself raises the error.
+    This covers arrays that an earlier step returns or whose width is unknown, and frames in which
+    some names have yet to be found. Otherwise, the plan itself raises the error.
     """
     for parameter, column in columns_named(step.params):
         if step.form.names is None and isinstance(column, str) and step.form.lacks(column):
             raise ValueError(
                 f"{parameter} names column {column!r}, but {possible_names(step.form)}"
             )
-    if step.form.library != "" or step.n_features is not None:
+    if step.form.library != "" or (step.n_features is not None and not step.before):
         return
     for parameter, column in columns_named(step.params):
         if isinstance(column, str):

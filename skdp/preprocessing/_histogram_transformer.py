@@ -372,7 +372,10 @@ class DPHistogramTransformer(PlannedTransformer):
         bins = _binning.column_bins(self.categories, self.other, self.edges, names, n_features)
         quantiles = len(_binning.columns_of(bins, ("quantile",))) > 0
         if not len(_binning.columns_of(bins, _binning.AUTOMATIC)) and not is_auto(self.bounds):
-            raise ValueError("bounds are not read where all edges are declared; leave them out")
+            raise ValueError(
+                "bounds are not read if every column has declared edges or categories; leave "
+                "bounds out"
+            )
         if not quantiles and not is_auto(self.edges_fraction):
             raise ValueError("edges_fraction is for edges='quantile' only")
         edges_fraction = EDGES_FRACTION[self.encode]
@@ -490,7 +493,10 @@ class DPHistogramTransformer(PlannedTransformer):
         return [_bin_labels(column, _binning.planned_size(column, self.n_bins)) for column in bins]
 
     def _planned_pairs(self, form):
-        return _binning.column_pairs(self.interactions or [], form.names, form.n_columns)
+        interactions = self.interactions
+        if interactions is None:
+            interactions = []
+        return _binning.column_pairs(interactions, form.names, form.n_columns)
 
     @property
     def _makes_sparse(self):

@@ -33,8 +33,16 @@ def check_real(value: object, name: str) -> float:
 
 
 def as_doubles(value):
-    """Return a new array of doubles, or an array of NaN if the value is not numeric."""
+    """Return a new array of doubles, or an array of NaN if the value is not numeric.
+
+    NumPy would parse strings, read dates and durations as numbers in their unit, booleans as 0 and
+    1, and masked values as what they hide.
+    """
     try:
+        array = np.asarray(value)
+        is_text = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
+        if is_text or array.dtype.kind in "bmMSU" or np.ma.is_masked(value):
+            return np.array(np.nan)
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return np.array(np.nan)
