@@ -230,8 +230,8 @@ def check_searched(params):
     for name, value in params.items():
         if not isinstance(name, str):
             raise ValueError(
-                "param_grid must name parameters by strings, such as 'C' or 'step__C', got "
-                f"{name!r}"
+                "param_grid and param_distributions name parameters by strings, such as 'C' or "
+                f"'step__C', got {name!r}"
             )
         if isinstance(value, type) and hasattr(value, "get_params"):
             raise ValueError(
