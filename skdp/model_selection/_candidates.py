@@ -228,11 +228,6 @@ def labels_of_candidate(model, y):
 def check_searched(params):
     """Raise `ValueError` if a candidate sets a parameter of the search, or sets one to a class."""
     for name, value in params.items():
-        if not isinstance(name, str):
-            raise ValueError(
-                "param_grid and param_distributions name parameters by strings, such as 'C' or "
-                f"'step__C', got {name!r}"
-            )
         if isinstance(value, type) and hasattr(value, "get_params"):
             raise ValueError(
                 f"{name} is the class {value.__name__} in a candidate; pass an estimator, "

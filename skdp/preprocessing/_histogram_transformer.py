@@ -33,7 +33,14 @@ from skdp.preprocessing._kbins_discretizer import ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._categories import first_labels, report_constant, report_no_match
 from skdp.utils._types import Bounds, Categories
-from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
+from skdp.utils._validation import (
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_within,
+    is_auto,
+    is_choice,
+)
 from skdp.utils._values import FrozenValue
 
 # Default fraction of epsilon spent on the edges: large if the output depends on them alone, smaller
@@ -485,7 +492,7 @@ class DPHistogramTransformer(PlannedTransformer):
             return [_bin_labels(column, column.size) for column in self._bins]
 
     def _planned_parts(self, form):
-        if self.encode != "onehot":
+        if not is_choice(self.encode, "onehot"):
             return None
         bins = _binning.column_bins(
             self.categories, self.other, self.edges, form.names, form.n_columns
@@ -534,7 +541,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
     def _divides(self):
         if is_auto(self.unit_norm):
-            return self.encode == "onehot"
+            return is_choice(self.encode, "onehot")
         return check_boolean(self.unit_norm, "unit_norm")
 
     @property

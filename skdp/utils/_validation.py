@@ -315,9 +315,17 @@ def check_target_bounds(target_bounds, minimum=-math.inf):
     return low, high
 
 
+def is_choice(value: object, *choices: str) -> bool:
+    """Return True if a parameter is one of some strings, for parameters yet to be checked.
+
+    The type is checked first, because an array compares as an array.
+    """
+    return isinstance(value, str) and value in choices
+
+
 def is_auto(value: object) -> bool:
     """Return True if a parameter is "auto", so that its value is found privately."""
-    return isinstance(value, str) and value == "auto"
+    return is_choice(value, "auto")
 
 
 def has_auto(value: object) -> bool:
