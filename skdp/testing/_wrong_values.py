@@ -28,7 +28,7 @@ COUNT_OR_AUTO = (-1, 1.5, "many")
 POSITIVE = (-1.0, math.nan, "much")
 RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), (0.0, 1.0 + 2.0j), {0.0, 1.0}, b"ab", "01", "wide")
 FRACTION = (-0.5, 1.5, "half")
-FOLDS = (
+FOLDS: tuple[object, ...] = (
     [([0], [10**9])],
     [([0, 1], [1, 2])],
     [([0, 0], [1])],
