@@ -174,7 +174,7 @@ def _delegate_to_best_estimator(name):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicUnits(FrozenValue):
-    """The rows, or persons, that a search will split, as far as they are known before the charge.
+    """The rows, or persons, that a search will split, if they are known before the charge.
 
     Parameters
     ----------

@@ -268,7 +268,7 @@ def test_wrong_bounds_of_all_columns_cost_nothing_behind_unknown_ones(bounds):
 
 def test_components_beyond_every_table_are_refused_where_the_width_is_unknown():
     """Names are planned for all components, so a limit must precede them."""
-    with pytest.raises(ValueError, match="step 'dppca': n_components must be at most"):
+    with pytest.raises(ValueError, match="step 'dppca': n_components must be at most 1000000,"):
         split(make_pipeline(DPPCA(n_components=2 * 10**6), classifier()), None)
 
 
