@@ -27,8 +27,8 @@ from skdp.stats._second_moment import MEAN_WEIGHT, SECOND_MOMENT, SecondMoment
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
 from skdp.utils._values import FrozenValue
 
-# Limit where the number of columns is unknown: a covariance matrix of more columns has 8 TB. The
-# names of that many components are still made in a second.
+# A covariance matrix of more columns has 8 TB. Where the number of columns is unknown, the names of
+# all components are made before a table is seen, which takes a second for that many.
 MAX_COMPONENTS = 10**6
 
 
@@ -237,6 +237,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         """
         n_components = min(shape.n_rows, shape.n_columns)
         if self.n_components is not None:
+            check_integer(self.n_components, "n_components", 1, MAX_COMPONENTS)
             n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
         constant, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
