@@ -76,6 +76,7 @@ def _parser():
 
 
 def _add_command(group, name, run, description):
+    """Add a command that `run` executes to a group of subparsers, and return its parser."""
     command = group.add_parser(name, help=description, description=description)
     command.set_defaults(run=run)
     return command
@@ -170,12 +171,14 @@ def _reports(options):
 
 
 def _show(options):
+    """Print the budget report of each data set."""
     reports = _reports(options)
     values = [report.to_dict() for report in reports]
     _print(options, values, "\n\n".join(map(str, reports)), indent=2)
 
 
 def _verify(options):
+    """Print the number of records and the last hash, after the hash chain was checked."""
     rows = [record.row for record in ledger_records(options.ledger, head=options.head)]
     n_records, head_hash = chain_end(rows)
     text = f"{n_records} records, the hash chain is intact; its last hash is\n{head_hash}"
@@ -183,6 +186,7 @@ def _verify(options):
 
 
 def _export(options):
+    """Print the records of a ledger as CSV or JSON lines, or its budgets as an HTML page."""
     if options.format == "html":
         page = PrivacyReport("Privacy ledger", (), tuple(_reports(options)), (), ())
         print(page.to_html(), end="")
@@ -208,6 +212,7 @@ def _export(options):
 
 
 def _price(options):
+    """Print the privacy cost of one fit of a pipeline, or of a fit per fold."""
     module, _, name = options.path.partition(":")
     try:
         estimator = reduce(getattr, name.split("."), import_module(module))
@@ -239,6 +244,7 @@ def _price(options):
 
 
 def _epsilon(options):
+    """Print the epsilon of steps with Poisson-sampled rows and Gaussian noise, as of DP-SGD."""
     step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
     epsilon = get_epsilon(
         step * options.steps, delta=options.delta, relation=options.relation, method=options.method
@@ -259,6 +265,7 @@ def _epsilon(options):
 
 
 def _print(options, values, text, indent=None):
+    """Print the values as JSON with the option `--json`, or else the text."""
     if options.json:
         text = json.dumps(values, indent=indent)
     print(text)

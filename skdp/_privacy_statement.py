@@ -300,6 +300,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return any(s.is_sampled and (s.scale, s.sensitivity) == main for s in self.stages)
 
     def _describe_composition(self):
+        """Return the rule of the ledger, or the reason why no rule applies."""
         if self.composition != "none":
             return self.composition
         if self.stages:
@@ -307,6 +308,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return NOTHING_RELEASED
 
     def _describe_datasets(self):
+        """Return the name of the data set, or that of each call if the calls used several."""
         if len({call.dataset for call in self.calls}) < 2:
             return self.dataset
         places = []
@@ -318,6 +320,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return _label_calls(places)
 
     def _describe_record(self):
+        """Return the record of the charge in the ledger, or the reason why there is none."""
         if self.calls:
             return self._describe_records()
         if self.record:
@@ -352,6 +355,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return "; ".join(texts)
 
     def _describe_calls(self):
+        """Return the number of calls and the cost of the last one; "" for a single call."""
         if len(self.charges) < 2:
             return ""
         last = self.charges[-1]
@@ -466,6 +470,7 @@ def _label_calls(places):
 
 
 def _noise_over_sensitivity(call):
+    """Return the noise of a call relative to its sensitivity, which tells how much it hides."""
     if call.noise_multiplier is not None:
         return call.noise_multiplier
     if call.sensitivity:

@@ -127,6 +127,7 @@ def private_fit_method(fit: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(fit)
     def checked(self, *args, **params):
+        """Call the method; remove the fitted attributes if Python refuses the arguments."""
         statement = vars(self).get("privacy_")
         try:
             if params.pop("sample_weight", None) is not None:
@@ -161,6 +162,7 @@ def plans_for_groups(plan_fit):
 
     @wraps(plan_fit)
     def plan_for_units(self, shape, guarantee, **options):
+        """Return the plan for the unit of the guarantee, and for every shape if it is unknown."""
         make_plan = partial(plan_fit, self, **options)
         if shape.n_rows is None or shape.n_columns is None:
             params = self.get_params(deep=False)
@@ -190,6 +192,7 @@ def private_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatena
 
     @wraps(method)
     def answer(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Check the callers, and call the method without NumPy's warnings."""
         _check_callers_of(self, "answer")
         with np.errstate(all="ignore"):
             return method(self, *args, **kwargs)
@@ -489,6 +492,7 @@ def _check_callers_of(estimator, occasion):
         return False
 
     def policy():
+        """Return the ledger's setting `on_raw_data`, or "warn" if it cannot be read."""
         try:
             return raw_data_policy(terms_of(accountant))
         except (LedgerError, ValueError):

@@ -5,6 +5,7 @@ import importlib
 import os
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 import types
@@ -63,6 +64,13 @@ def test_pages_are_of_a_length_that_is_read():
     assert len(limited) > 50
     n_words = {page.name: len(page.read_text().split()) for page in limited}
     assert {name: n for name, n in n_words.items() if n > 1500} == {}
+
+
+def test_the_page_of_files_is_up_to_date():
+    """Each file of the package has a docstring, and the page was written after its last change."""
+    script = runpy.run_path(str(ROOT / "docs" / "_file_index.py"))
+    assert all(script["subject"](path) for path in (ROOT / "skdp").rglob("*.py"))
+    assert script["file_index"](ROOT / "skdp") == script["PAGE"].read_text(encoding="utf-8")
 
 
 def test_the_readme_counts_the_estimators():

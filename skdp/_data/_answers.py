@@ -29,18 +29,22 @@ from skdp._data._tables import check_types_of_numbers
 def partitionwise(method):
     """Decorate a row-wise method so that it computes its output partition by partition.
 
-    `transform` of a partitioned table returns a lazy partitioned table, unless `set_output` asks
-    for a frame. Other methods return an array with the output of all rows.
+    A partitioned table is one that `as_chunked` accepts, such as a dask array or Parquet files. Its
+    `transform` returns a lazy partitioned table, unless `set_output` asks for a frame. Other
+    methods return an array with the output of all rows. The method itself receives all other
+    tables unchanged.
 
     Parameters
     ----------
     method : callable
-        Method of a fitted estimator, with a table of numbers as argument.
+        Method of a fitted estimator, with a table as its argument: of numbers, or of objects for
+        estimators that accept categorical columns.
     """
     name = method.__name__
 
     @wraps(method)
     def compute_output(self, X):
+        """Return the method's output for X, in the form that `partitionwise` describes."""
         chunked = as_chunked(X)
         if chunked is None:
             return method(self, X)
@@ -54,8 +58,9 @@ def partitionwise(method):
             is_done = True
             return output
         finally:
-            # Remove the temporary files of a table that was opened here, unless a lazy output reads
-            # them later. Otherwise, the frames of a stored exception could keep them alive.
+            # A table that was opened here is closed, which removes its temporary files, unless the
+            # output is lazy and reads them later. It is closed after an error, too: the traceback
+            # of an exception that is stored would keep the table, and so the files.
             if chunked is not X and not (is_lazy and is_done):
                 chunked.close()
 

@@ -44,6 +44,8 @@ def open_rows(X):
 
 
 class _DenseRows:
+    """Rows of a dense array or partitioned table. See `open_rows`."""
+
     def __init__(self, X):
         # A subclass of ndarray may index differently.
         if isinstance(X, np.ndarray):
@@ -61,6 +63,7 @@ class _DenseRows:
         self._number = self._gather = None
 
     def read(self, rows):
+        """Return rows as `open_rows` describes. They may be a view of X or of a reused array."""
         if isinstance(rows, slice):
             values = np.asarray(self._X[rows])
             if values.flags.c_contiguous and values.dtype == np.float64:
@@ -93,10 +96,13 @@ class _DenseRows:
 
 
 class _SparseRows:
+    """Rows of a sparse matrix. See `open_rows`."""
+
     def __init__(self, X):
         self._X = X
 
     def read(self, rows):
+        """Return rows as a new CSR array, as `open_rows` describes."""
         block = canonical_rows(csr_array(self._X[rows]))
         finite_doubles(block.data)
         return block

@@ -240,6 +240,10 @@ class _Block:
         gram += scaled.T.dot(scaled)
 
     def _add_sparse_gram(self, block, root, gram):
+        """Add the weighted sum of row times row' to a Gram matrix, in place, without a dense block.
+
+        `block` has the rows before their factors, and `root` the square root of each row's weight.
+        """
         scale = np.repeat(root * self._factor, np.diff(block.indptr))
         block = csr_array((block.data * scale, block.indices, block.indptr), shape=block.shape)
         if self._constant:

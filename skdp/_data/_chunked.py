@@ -342,6 +342,7 @@ class ChunkedArray:
         return self._of(Parts(sources=tuple(views), meta=parts.meta))
 
     def _open(self, number):
+        """Return the opened source of a number, which stays open until the thread opens another."""
         # One chunk per thread, because an opened chunk stores its decoding position.
         last = vars(self._opened).get("last")
         if last is None or last[0] != number:
@@ -354,6 +355,7 @@ def _is_all(key):
 
 
 def _in_memory(value):
+    """Return a partitioned table as an array, within lists, too; other values unchanged."""
     if isinstance(value, list | tuple):
         return [_in_memory(item) for item in value]
     if isinstance(value, ChunkedArray):
@@ -362,6 +364,7 @@ def _in_memory(value):
 
 
 def _mapped_file(path, written):
+    """Return the memory map of a ``.npy`` file, or raise `ValueError` if it was written again."""
     if _written(path) != written:
         raise ValueError(f"{path} has changed since it was first opened")
     # Threads that parse headers at the same time may fail (CPython's issue 106905).
@@ -402,6 +405,10 @@ def _chunk_parts(chunk):
 
 
 def _as_array(chunk):
+    """Return a chunk, a frame or array in memory, as an array; a list becomes an array of floats.
+
+    The caller checks the number of dimensions and the type.
+    """
     if is_frame(chunk):
         columns = []
         for column in frame_columns(chunk)[0]:

@@ -531,6 +531,7 @@ def check_type_of_labels(labels, name, categories):
 
 
 def _mismatch_message(name, category, kind):
+    """Return an error message for a category that no value of a column's type equals."""
     return (
         f"{name} holds {kind} by its type, which never equal its category {category!r}: declare "
         "categories of the column's own type only, or convert the column to text"
@@ -738,6 +739,10 @@ def _codes(columns, categories, others):
 
 
 def _add_labels(counts, columns, row_weights, categories, others):
+    """Add the weights of a block's rows to the totals of their categories, in place.
+
+    `counts` has the totals of all columns, one column after another. See `label_counts`.
+    """
     totals = split_by_column(counts, categories)
     for total, values, labels, other in zip(totals, columns, categories, others, strict=True):
         inverse = slice(None)
@@ -1028,6 +1033,7 @@ def _check_zone_of_values(values, name, had_zone):
 
 
 def _zone_message(name, kind, had_zone):
+    """Return an error message for dates whose time zone differs from that in the fit."""
     return (
         f"{name} contains {kind}, and the dates of the fit were {ZONES[had_zone]} a time zone: "
         "convert the samples, by tz_localize or tz_convert(None) in pandas, "
@@ -1036,7 +1042,10 @@ def _zone_message(name, kind, had_zone):
 
 
 def _read_chunked_columns(estimator, X, reset, allow_nan):
-    """Return the `ColumnTable` of a partitioned table."""
+    """Return the `ColumnTable` of a partitioned table, for `read_columns`.
+
+    Numbers are checked in one pass; objects are checked later, by `ColumnTable.check`.
+    """
     if X.dtype.kind != "O":
         chunked, large = read_chunks(estimator, X, reset=reset, allow_nan=allow_nan)
         meta = meta_of(X)
@@ -1073,6 +1082,7 @@ def _read_chunked_columns(estimator, X, reset, allow_nan):
 
 
 def _read_columns(estimator, X, reset, allow_nan):
+    """Return the `ColumnTable` of a table, for `read_columns`, which then checks its time zones."""
     if isinstance(X, ChunkedArray):
         return _read_chunked_columns(estimator, X, reset, allow_nan)
     if is_frame(X):

@@ -102,6 +102,10 @@ def as_numbers(values, name="a column", after_fit=False):
 
 
 def _as_number(value, name, after_fit):
+    """Return a cell of an object array as a float, NaN if it is missing.
+
+    Raise the error that `name` begins if the cell is not a number, also if it is the text of one.
+    """
     if type(value) is float:
         return value
     if is_missing(value):

@@ -211,9 +211,14 @@ class DaskWorkers:
             client.run(function)
 
     def total(self, calls, finalize=None):
+        """Return the sum of the calls' values, added on the workers; see `JoblibWorkers.total`.
+
+        Each partition has one call, because `depth` is 0.
+        """
         from dask import delayed
 
         def make_delayed(*at):
+            """Return the delayed sum of the values, for the delayed partitions of the table."""
             total = tree_sum((self._delayed(at, call) for (call,) in calls), len(calls))
             if finalize is not None:
                 total = delayed(finalize, pure=False)(total)
@@ -222,6 +227,7 @@ class DaskWorkers:
         return self._table.compute(make_delayed)[0]
 
     def results(self, calls):
+        """Return the list of the calls' values, computed where the chunks are."""
         calls = list(calls)
 
         def make_delayed(*at):

@@ -591,6 +591,7 @@ def _kind_of_key(key):
 
 
 def _without_nuls(key):
+    """Return a key without the NUL characters at its end, which NumPy drops from strings."""
     if isinstance(key, str):
         return key.rstrip("\0")
     if isinstance(key, bytes):

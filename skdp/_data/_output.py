@@ -14,6 +14,7 @@ class _Probe(TransformerMixin, BaseEstimator):
         self._sparse = sparse
 
     def transform(self, X):
+        """Return the table, as a sparse one if the estimator's output is sparse."""
         if self._sparse:
             return csr_array(X)
         return X

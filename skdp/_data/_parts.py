@@ -403,6 +403,7 @@ def _calls(workers, table, runs, function, *row_args):
     """Return, for each partition, a list of calls of a function; each call covers some runs."""
 
     def calls_of(number, partition_runs):
+        """Return the calls that sum a partition's runs, one for each pair of `split_range`."""
         detached = partial(function, table.detach(number))
         call = partial(workers.call, number, of_part=table.reads_chunks)
         spans = split_range(len(partition_runs), workers.depth)
@@ -425,6 +426,7 @@ def _sum_runs(table, runs, add, total, args, row_args):
     """Return the pairwise sum of runs; `total` only determines its shape and type."""
 
     def sum_of(run):
+        """Return the sum over the blocks of a run."""
         sums = np.zeros_like(total)
         for rows in run:
             _add_block(table, rows, add, sums, args, row_args)

@@ -45,6 +45,7 @@ class Persons:
 
     @cached_property
     def _rows(self):
+        """Sparse matrix whose row i marks the rows of person i."""
         n_rows = len(self.codes)
         # Row i of the matrix marks the person of row i; its transpose lists the rows of a person.
         entries = (np.ones(n_rows, dtype=bool), self.codes, np.arange(n_rows + 1))

@@ -419,6 +419,10 @@ class Decoded(LazyArray):
         self._frame = self._frames = None
 
     def _read(self, rows):
+        """Return the rows of a slice as an array, which may be a view of the cached batch.
+
+        Rows before the cached batch are decoded again from the start of the source.
+        """
         start = rows.start
         n_rows = len(range(rows.start, rows.stop))
         if n_rows and (self._frames is None or start < self._first):
@@ -544,7 +548,7 @@ def dask_parts(array, meta=None):
 
 
 def table_parts(table, meta):
-    """Return the `Parts` of a `DaskTable`."""
+    """Return the `Parts` of a `DaskTable`: one source per chunk, and the workers for sums."""
     array = table.array
     sources = []
     for number, n_rows in enumerate(array.chunks[0]):

@@ -103,12 +103,14 @@ class SparkWorkers(DaskWorkers):
         """Do nothing: Spark does not list its executors, and those with rows run calls."""
 
     def total(self, calls, finalize=None):
+        """Return the sum of the calls' values, added here; see `JoblibWorkers.total`."""
         total = tree_sum(iter(self.results([call for (call,) in calls])), len(calls))
         if finalize is None:
             return total
         return finalize(total)
 
     def results(self, calls):
+        """Return the list of the calls' values, computed where the partitions are."""
         # Calls always receive the partition, from which values of `persist` may be computed.
         at = RUN.get() or Run(), self._array
         calls = {call.number: self._with_part(at, call) for call in calls}

@@ -575,6 +575,7 @@ def _is_number(value):
 
 
 def _kind_of_label(value):
+    """Return the name of a label's kind. An error message lists the kinds if a list mixes them."""
     if isinstance(value, bool | np.bool_):
         return "truth value"
     if _is_number(value):

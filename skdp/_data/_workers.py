@@ -152,7 +152,7 @@ class JoblibWorkers:
         return finalize(total)
 
     def results(self, calls):
-        """Return the list of the calls' values."""
+        """Return the list of the values of calls, which `call` returned, in their order."""
         if not self.threads:
             # max_nbytes=None sends targets through pipes. Otherwise, joblib would write large
             # arrays to temporary files, which could stay on disk after a crash.

@@ -263,6 +263,7 @@ class PrivateFit(PrivateRelease):
         return self.make_guarantee(estimator.epsilon, getattr(estimator, "delta", 0.0))
 
     def check_plan(self, plan):
+        """Raise `ValueError` also if the output cannot be in the container of `set_output`."""
         super().check_plan(plan)
         # scikit-learn stores the setting of `set_output` as an attribute. Without it, the output is
         # an array, unless `set_config` asks for another container.

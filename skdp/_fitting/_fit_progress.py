@@ -65,6 +65,7 @@ class FitProgress:
         price = self._price
 
         def spent_after_stage():
+            """Return the epsilon spent at the end of the stage."""
             if spent is None or not self._has_step_prices:
                 return price.epsilon
             return spent()
@@ -76,7 +77,15 @@ class FitProgress:
             print(f"{name}: {self._amounts(spent_after_stage())}", flush=True)
 
     def steps(self, n_steps, n_epochs, spent_after):
-        """Begin a run, and return a function of the number of steps taken that reports progress."""
+        """Begin a run, and return a function of the number of steps taken that reports progress.
+
+        Parameters
+        ----------
+        n_steps, n_epochs : int
+            Number of steps of the run, and of the epochs into which its progress is divided.
+        spent_after : callable
+            Maps a number of steps of this run to the epsilon that they have spent.
+        """
         price = self._price
         verbose = int(getattr(self._estimator, "verbose", 0))
         n_lines = n_epochs
@@ -89,9 +98,11 @@ class FitProgress:
         n_shown = 0
 
         def after_step(n_taken):
+            """Report the end of an epoch, and of the run, if the step taken last completes one."""
             nonlocal epoch, n_done, n_shown
 
             def spent():
+                """Return the epsilon spent so far: the cost without that of later steps."""
                 if not self._has_step_prices:
                     return price.epsilon
                 return price.epsilon - (spent_after(n_steps) - spent_after(n_taken))
@@ -120,11 +131,14 @@ class FitProgress:
         return task and self._begin(task.subcontext(task_name=name, max_subtasks=n_tasks))
 
     def _begin(self, task):
+        """Call the callbacks when a task begins, and return the task; None without callbacks."""
         if task is not None:
             task.call_on_fit_task_begin(estimator=self._estimator)
         return task
 
     def _end(self, task, spent=None):
+        """Call the callbacks at the end of a task; `spent` returns the epsilon spent so far."""
+
         def metadata():
             return self._price and {"epsilon": spent(), "delta": self._price.delta}
 

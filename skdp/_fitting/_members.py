@@ -100,6 +100,7 @@ def refuses_parameters(estimator):
 
 
 def _mark(frame, result=True):
+    """Store in the frame of a call that it was checked, or the error of the check."""
     # A function that uses `locals()` would see the variable.
     if "locals" not in frame.f_code.co_names:
         frame.f_locals[CHECKED_VARIABLE] = result
@@ -124,6 +125,7 @@ def _check_once(tool, frame):
 
 
 def _check_validation(variables):
+    """Run the registered checks of a validation, with the local variables of its call."""
     token = _is_checking.set(True)
     try:
         for check in _validation_checks:
@@ -133,6 +135,7 @@ def _check_validation(variables):
 
 
 def _check(tool, frame):
+    """Run the registered checks of the members of a tool, with the arguments of its call."""
     # Chains use another name for the target.
     y = frame.f_locals.get("y", frame.f_locals.get("Y"))
     # Methods of pipelines and unions use different names for the parameters.

@@ -32,6 +32,7 @@ def run_jobs(jobs, *, n_jobs, verbose, line_format, n, n_done=0):
     results = []
 
     def write_line():
+        """Overwrite the progress line with the number of results so far."""
         if shows_line:
             print(
                 f"\r{line_format.format(n_done + len(results), n)}",

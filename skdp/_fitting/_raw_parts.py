@@ -500,7 +500,24 @@ def _raw_settings(search, y=None):
 
 
 def _problems_of_candidates(candidates, estimator, y, only_tools=False):
-    """Return the problems that an estimator has only with some candidates, each once."""
+    """Return the problems that an estimator has only with some candidates, each once.
+
+    Parameters
+    ----------
+    candidates : iterable of dict
+        Settings of the estimator's parameters.
+    estimator : object
+        The estimator that a search tunes.
+    y : array-like or None
+        Target of the search's fit.
+    only_tools : bool, default=False
+        True to look only at the tools around private estimators, not at their steps.
+
+    Returns
+    -------
+    list of PartProblem
+        Each text names the parameters that cause the problem.
+    """
     if not hasattr(estimator, "get_params"):
         return []
     params = estimator.get_params()
@@ -588,6 +605,7 @@ def holders_of(name, params):
 
 
 def title(estimator, name):
+    """Return the class of an estimator and, if it is a named part, its name."""
     class_name = type(estimator).__name__
     if name:
         return f"{class_name} in {name!r}"

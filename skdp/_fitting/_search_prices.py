@@ -260,6 +260,7 @@ def has_refused_candidates(value, variables):
 
 
 def _raises_errors(search):
+    """Return True if a search stops at the first error of a candidate."""
     error_score = getattr(search, "error_score", "raise")
     return isinstance(error_score, str) and error_score == "raise"
 
@@ -288,6 +289,7 @@ def _any_is_refused(estimator, candidates):
 
 
 def _price(charge, accountant):
+    """Return the `SearchPrice` of a search's total charge, for the message about its budget."""
     return SearchPrice(
         n_fits=charge.n_fits,
         epsilon=charge.epsilon,
@@ -648,6 +650,7 @@ def _count_grid(search, n_splits, X):
 
 
 def _count_random(search, n_splits, X):
+    """Count the settings that `RandomizedSearchCV` draws; a grid of lists may have fewer."""
     n_drawn = search.n_iter
     if not isinstance(n_drawn, Integral):
         return _Runs(0, 0, is_exact=False)
@@ -660,6 +663,7 @@ def _count_random(search, n_splits, X):
 
 
 def _count_halving_grid(search, n_splits, X):
+    """Count the fits of the first round only."""
     # The number of candidates in later rounds also depends on the number of labels.
     return _Runs(n_splits, _refits(search), is_exact=False)
 
@@ -683,6 +687,7 @@ def _count_halving_random(search, n_splits, X):
 
 
 def _count_optuna(search, n_splits, X):
+    """Count the trials; a timeout or pruning may end them early."""
     is_bounded = isinstance(search.n_trials, Integral) and search.timeout is None
     if not is_bounded or search.enable_pruning:
         return _Runs(0, 0, is_exact=False)
@@ -690,16 +695,18 @@ def _count_optuna(search, n_splits, X):
 
 
 def _count_bayes(search, n_splits, X):
+    """Count the settings of `BayesSearchCV`: for each space, `n_iter` or the space's own number."""
     spaces = search.search_spaces
-    n_trials = search.n_iter
-    if isinstance(spaces, list | tuple) and spaces and isinstance(spaces[0], tuple):
-        n_trials = sum(space[1] for space in spaces)
-    if not isinstance(n_trials, Integral):
+    if not isinstance(spaces, list | tuple) or not spaces:
+        spaces = [spaces]
+    n_trials = [space[1] if isinstance(space, tuple) else search.n_iter for space in spaces]
+    if not all(isinstance(n, Integral) for n in n_trials):
         return _Runs(0, 0, is_exact=False)
-    return _Runs(n_splits, _refits(search), n_candidates=int(n_trials))
+    return _Runs(n_splits, _refits(search), n_candidates=int(sum(n_trials)))
 
 
 def _count_genetic(search, n_splits, X):
+    """Count the first population only."""
     # Identical individuals in the first population share a score.
     is_cached = getattr(search, "use_cache", True) is not False
     n_first = 1 if is_cached else search.population_size
@@ -707,6 +714,11 @@ def _count_genetic(search, n_splits, X):
 
 
 def _count_rfecv(search, n_splits, X):
+    """Count the scored fits of all sizes of the set of features, from all columns to the fewest.
+
+    Each fold begins with all columns and removes `step` of them, a number or a fraction, until
+    `min_features_to_select` are left.
+    """
     n_features = _width(X)
     if n_features is None:
         return _Runs(n_splits, 1, is_exact=False)
@@ -721,6 +733,11 @@ def _count_rfecv(search, n_splits, X):
 
 
 def _count_sequential(search, n_splits, X):
+    """Count the scored fits of a search that adds or removes one feature per round.
+
+    Round i has a candidate for each of the `n_features - i` features that are not yet added (or
+    removed), and each candidate is fitted once per fold.
+    """
     n_features = _width(X)
     n_selected = search.n_features_to_select
     if n_features is None:
@@ -804,6 +821,7 @@ def _count_folds(variables, n_splits):
 
 
 def _count_sizes(variables, n_splits):
+    """Count the fits of a learning curve: one per fold and distinct size of the training set."""
     sizes = np.unique(np.asarray(variables.get("train_sizes"), dtype=float))
     gaps = np.diff(sizes)
     is_fraction = len(sizes) and sizes[-1] <= 1.0

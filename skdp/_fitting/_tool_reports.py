@@ -1,6 +1,8 @@
 """Step 3 of the check in `_callers.py`: refuse an operation, or warn once.
 
-There is one warning per call of the outermost tool.
+There is one warning per call of the outermost tool. The checks of private scores
+(`_scored_models.py`), of user-defined classes and of predictions in a study (`_callers.py`) use the
+same functions, without findings of rules.
 
 A finding whose operation is refused always raises an error; others do if the ledger's setting is
 "raise". The state of the calls (`_call_states.py`) records the warnings that were given.
@@ -23,17 +25,31 @@ _warning_lock = threading.RLock()
 
 
 def report(operation, findings, stack, on_raw_data, price=""):
-    """Raise or warn about the findings of `judge`; the last step of `check_callers`.
+    """Raise an error or warn about the findings of `_tool_rules.judge`; the last step of a check.
 
     Parameters
     ----------
     operation : Operation
+        The fit, copy or answer of a private estimator that is checked.
     findings : list of ToolFinding
+        Problems of the calls around the operation.
     stack : CallStack
+        The calls around the operation.
     on_raw_data : callable
-        Function that returns the setting of the ledger. It is called only if there are findings.
+        Function that returns the setting of the ledger, "warn" or "raise". It is called only if
+        there are findings.
     price : str, default=""
         Price of a search that begins, as text; see `check_prices`. The warning ends with it.
+
+    Raises
+    ------
+    ValueError
+        If the operation is refused, or if the setting is "raise".
+
+    Warns
+    -----
+    RawDataWarning
+        Otherwise; see `warn_once`.
     """
     if not findings:
         return
@@ -98,11 +114,14 @@ def warn_once(text, outermost, found_in, calls, more=""):
     outermost : ToolCall
         Call of the tool that the user's code called.
     found_in : list of ToolCall
-        Calls that have problems.
+        Calls that have problems. The list is empty for a private score of a model that is not
+        private: the problem is then that of the innermost call, which computed the score, but
+        later findings about the same call are not covered by the warning.
     calls : list of ToolCall
         All calls of known tools, from the inside out.
     more : str, default=""
-        Further text, which does not cause a new warning on its own.
+        Further text, which is appended to the warning. It does not count as a new problem: if a
+        warning with the same `text` was given, there is none.
     """
     with _warning_lock:
         state = state_of(outermost.frame)
@@ -117,7 +136,11 @@ def warn_once(text, outermost, found_in, calls, more=""):
 
 
 def _is_covered(found_in, calls):
-    """Return True if a warning was given for each call with a problem, or for a call around it."""
+    """Return True if a warning was given for each call with a problem, or for a call around it.
+
+    A warning about a call covers everything that it calls (`CallState.is_complete`). Without
+    calls with a problem, the innermost call is looked at; see `warn_once`.
+    """
     checked = found_in or calls[:1]
     for call in checked:
         outer = [call]

@@ -225,6 +225,7 @@ def _judge_call(call, operation, stack, skips_steps):
 
 
 def _repeated_fold(call, stack):
+    """Return a finding if a validation received folds in which a row occurs several times."""
     if not repeats_rows(call.variables):
         return []
     name = stack.outer_name(call)
@@ -232,6 +233,7 @@ def _repeated_fold(call, stack):
 
 
 def _known_tool(call, stack):
+    """Return a finding if the registry has a problem with this call of a known tool."""
     if call.tool is None:
         return []
     problem, is_refused = call.tool.problem_of(call.variables)
@@ -324,7 +326,17 @@ def _late_weights(call, stack):
 
 
 def _raw_steps(call, operation, stack, has_findings):
-    """Return a finding about the parts inside a tool that learn from raw rows."""
+    """Return a finding about the parts inside a tool that learn from raw rows.
+
+    Parameters
+    ----------
+    call : ToolCall
+    operation : Operation
+    stack : CallStack
+    has_findings : bool
+        True if the call has another problem. Its text then covers resamplers, and the parts are
+        looked at again even if they were found to have no problem.
+    """
     # A function such as `cross_val_score` fits its estimator, just like the `fit` of a search.
     fits = (call.is_validation and call.tool is not None) or (
         call.subject is not None and call.function in FITS

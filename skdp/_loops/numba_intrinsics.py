@@ -23,6 +23,7 @@ def prefetch(typing_context, array, index):
     signature = types.void(array, index)
 
     def generate(context, builder, signature, arguments):
+        """Emit the prefetch of an entry's address, as numba's `intrinsic` requires."""
         array_type = signature.args[0]
         array = context.make_array(array_type)(context, builder, arguments[0])
         indices = cgutils.unpack_tuple(builder, arguments[1])
@@ -49,6 +50,7 @@ def row_product(typing_context, row, weights):
     signature = types.float64(row, weights)
 
     def generate(context, builder, signature, arguments):
+        """Emit the sums of products and return the total, as numba's `intrinsic` requires."""
         row_type, weights_type = signature.args
         x = context.make_array(row_type)(context, builder, arguments[0])
         w = context.make_array(weights_type)(context, builder, arguments[1])
@@ -77,6 +79,7 @@ def row_product(typing_context, row, weights):
             return builder.fpext(values, double_type)
 
         def add_products(total, position, n_lanes):
+            """Add the products of `n_lanes` values from a position to a sum, in place."""
             product = builder.fmul(
                 load(x, row_type, position, n_lanes), load(w, weights_type, position, n_lanes)
             )

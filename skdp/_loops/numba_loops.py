@@ -63,6 +63,10 @@ def _starts(ends):
 
 
 def _gather(codes, starts, code_values, constants, scores):
+    """Write each row's score, the sum of the values of its codes and the constants, to `scores`.
+
+    `starts` has the index of each group's first code in `code_values`, as in `_starts`.
+    """
     if scores.shape[1] == 1:
         _gather_one(codes, starts, code_values[:, 0], constants[:, 0], scores[:, 0])
     else:
@@ -70,6 +74,7 @@ def _gather(codes, starts, code_values, constants, scores):
 
 
 def _scatter(codes, starts, values, sums):
+    """Add each row's values, one per output, to the sums of the row's codes, in place."""
     if sums.shape[1] == 1:
         _scatter_one(codes, starts, values[:, 0], sums[:, 0])
     else:
@@ -128,6 +133,7 @@ def _round_residuals(values, targets, first, second, clip, scale, margin):
 
 @compiled
 def _gather_one(codes, starts, code_values, constants, scores):
+    """Compute `_gather` for one output, given as vectors."""
     n_rows = len(scores)
     n_groups = len(starts)
     n_tiled = n_groups - n_groups % 4
@@ -153,6 +159,7 @@ def _gather_one(codes, starts, code_values, constants, scores):
 
 @compiled
 def _gather_all(codes, starts, code_values, constants, scores):
+    """Compute `_gather` for several outputs: the last axis of values, constants and scores."""
     for i in range(len(scores)):
         scores[i] = 0.0
         for g in range(len(starts)):
@@ -166,6 +173,7 @@ def _gather_all(codes, starts, code_values, constants, scores):
 
 @compiled
 def _scatter_one(codes, starts, values, sums):
+    """Compute `_scatter` for one output, given as vectors."""
     n_rows = len(codes)
     n_groups = len(starts)
     n_tiled = n_groups - n_groups % 4
@@ -185,6 +193,7 @@ def _scatter_one(codes, starts, values, sums):
 
 @compiled
 def _scatter_all(codes, starts, values, sums):
+    """Compute `_scatter` for several outputs: the last axis of values and sums."""
     for i in range(len(codes)):
         for g in range(len(starts)):
             code = starts[g] + np.uint64(codes[i, g])
@@ -231,6 +240,10 @@ def clipped_gradient(X, rows, weights, constants, y, caps, residual):
 
 @compiled
 def _batch_scores(X, rows, weights, subtracted, added, y, caps, scores, targets, bounds):
+    """Write the scores, targets and bounds of a batch's rows to `scores`, `targets` and `bounds`.
+
+    The memory of later rows is requested in advance. See `clipped_gradient` for the parameters.
+    """
     n_columns = X.shape[1]
     n_rows = len(rows)
     n_per_line = LINE_BYTES // X.itemsize
@@ -249,6 +262,10 @@ def _batch_scores(X, rows, weights, subtracted, added, y, caps, scores, targets,
 
 @compiled
 def _add_clipped(sums, X, rows, residuals, bounds):
+    """Add the rows times their clipped residuals to `sums`, and the residuals to its last entry.
+
+    A residual is clipped to plus or minus its bound.
+    """
     n_columns = X.shape[1]
     for i in range(len(rows)):
         bound = bounds[i]
@@ -277,6 +294,7 @@ def add_on_grid(values, noise, step, max_steps):
 
 @compiled
 def _add_on_grid(values, noise, step, max_steps, result):
+    """Write the noisy values to `result`, and return False if a value exceeds `max_steps` steps."""
     for i in range(len(values)):
         rounded = np.rint(values[i] / step)
         if not abs(rounded) <= max_steps:

@@ -29,6 +29,7 @@ def code_scores(codes, ends, code_values, constants):
 
 
 def _add_constants(scores, constants):
+    """Return scores plus each of the constants, one after another; the scores are changed."""
     for constant in constants:
         scores += constant
     return scores

@@ -69,12 +69,14 @@ class MultinomialLogisticLoss(LossOfClasses):
         return 1.0 - 1.0 / self.n_classes
 
     def value(self, scores, y):
+        """Return minus the logarithm of the softmax probability of each row's class."""
         return (
             logsumexp(np.ascontiguousarray(scores), axis=1)
             - np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
         )
 
     def residual(self, scores, y):
+        """Return the softmax probabilities minus the one-hot encoded class."""
         probabilities = row_softmax(scores)
         probabilities[np.arange(len(y)), y] -= 1.0
         return probabilities
@@ -116,6 +118,7 @@ class BinaryHuberizedHingeLoss(LossOfLabels, BoundedLoss):
         return 0.5 / self.h
 
     def value(self, scores, y):
+        """Return the maximum over alpha in [0, 1]; see `_alpha`."""
         z = np.where(y > 0.5, scores, -scores)
         alpha = self._alpha(z)
         return alpha * (1.0 - z + self.h * (1.0 - alpha))
@@ -204,6 +207,7 @@ class SquaredHingeLoss(LossOfLabels):
     max_gap = math.inf
 
     def value(self, scores, y):
+        """Return the squared gap, continued linearly where the gap exceeds `max_gap`."""
         gap = 1.0 - _sign(y) * scores
         inner = np.clip(gap, 0.0, self.max_gap)
         return inner * (2.0 * gap - inner)
@@ -290,6 +294,7 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
         return np.asarray(self.weights)[y] / self.max_weight
 
     def curvature(self, scores, y):
+        """Return the input of `curvature_product`, with row weights for several scores."""
         curvature = self.loss.curvature(scores, y)
         weights = self._row_weights(y, scores)
         if scores.ndim == 1:
@@ -297,6 +302,7 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
         return weights, curvature
 
     def curvature_product(self, curvature, direction):
+        """Return the product of the weighted loss's curvature and a direction."""
         if direction.ndim == 1:
             return self.loss.curvature_product(curvature, direction)
         weights, curvature = curvature

@@ -160,6 +160,7 @@ class ClippedSums(Rows):
         self.row_args = (y, self._caps, row_weights)
 
     def _open(self):
+        """Set the functions that read rows and multiply them, which are not sent to workers."""
         self.read = open_rows(self.X).read
         n_columns = self.shape[1]
         self.row_scores = row_scores_function(n_columns, self.loss.weights_shape)
@@ -202,6 +203,7 @@ class ClippedSums(Rows):
         return _Tile(self, rows)
 
     def detach(self, number):
+        """Return a copy for a worker, without rows, whose indices are stored as differences."""
         batch = super().detach(number)
         if self._indices is not None:
             indices = self._indices[slice(*self.offsets[number : number + 2])]
@@ -211,6 +213,7 @@ class ClippedSums(Rows):
         return batch
 
     def attach(self, X, row_args):
+        """Return a copy that reads the batch's rows of a partition; `detach` is the inverse."""
         batch = super().attach(X, row_args)
         batch._open()
         if self._indices is not None:
@@ -371,6 +374,7 @@ def _centered_norms(tile):
 
 
 def _row_l1_norms(block):
+    """Return the L1 norm of each row of a dense or sparse block."""
     if issparse(block):
         return np.ravel(abs(block).sum(axis=1))
     return row_sums(np.abs(block))
@@ -400,7 +404,7 @@ class _Tile:
             self.row_weights = _whitened_row_weights(self)
 
     def scores(self, weights):
-        """Return the rows' scores."""
+        """Return the rows' scores; the last weight is that of the constant feature, if any."""
         table = self.table
         if table.whitening is not None:
             return self.scores_of_rows(table.whitening.weights_of_rows(weights, table.constant))
@@ -444,6 +448,7 @@ def _take(values, rows):
 
 
 def _add_gradients(total, tile, weights):
+    """Add the clipped gradients of a tile's rows, which are centered and scaled, to `total`."""
     residual = tile.clipped_residuals(weights)
     constant = tile.table.constant
     n_columns = tile.block.shape[1]
@@ -469,12 +474,15 @@ def _centered_gradient(gradient, residual_sum, table):
 
 
 def _add_by_compiled_loops(total, rows, table, weights):
-    """Add the clipped gradients of some rows, which are indices, of a table with one score."""
+    """Add the clipped gradients of some rows, given by their indices, of a table with one score."""
     total += _sum_by_compiled_loops(table, rows, weights)
 
 
 def _sum_by_compiled_loops(table, rows, weights):
-    """Return the sum of the clipped gradients of some rows; see `_add_by_compiled_loops`."""
+    """Return the sum of the clipped gradients of some rows, given by their indices.
+
+    See `_add_gradients` for the sum without compiled loops.
+    """
     n_columns = table.shape[1]
     constant = table.constant
     center = table.center
@@ -507,6 +515,7 @@ def _add_gradients_of_rows(total, tile, weights):
 
 
 def _add_loss_decreases(total, tile, start, weights, clip_norms):
+    """Add a tile's sums to the three sums of `ClippedSums.loss_decreases`, before their scaling."""
     loss = tile.table.loss
     before = tile.scores(start)
     after = tile.scores(weights)
@@ -597,6 +606,7 @@ def row_scores_function(n_columns, weights_shape):
         dense_scores = _scores_by_blas
 
     def row_scores(block, weights):
+        """Return the scores of the rows of a block, of shape (n_rows, n_outputs)."""
         if issparse(block):
             return block @ weights.T
         return dense_scores(block, weights)

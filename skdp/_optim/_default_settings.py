@@ -352,6 +352,7 @@ def _intercept_l2_reg(problem, requested, l2_reg_strength, noise):
 
 
 def _automatic_clip(problem):
+    """Return the largest norm of a row's gradient; with delta = 0, in L1, up to a limit."""
     clip = problem.loss_spec.residual_norm * problem.norm
     if problem.delta > 0.0:
         return clip

@@ -141,6 +141,7 @@ class GaussianNoise(_GridNoise):
     _max_scale = 0.5 * LARGEST_SCALE
 
     def _grid(self):
+        """Return the grid step, and the standard deviation in steps, raised for the rounding."""
         root = math.sqrt(self.size)
         step = grid_step(self.scale, self.sensitivity / root)
         return step, sigma_in_steps(self.scale, self.sensitivity, root, step)
@@ -184,6 +185,7 @@ class LaplaceNoise(_GridNoise):
     _max_scale = LARGEST_SCALE
 
     def _grid(self):
+        """Return the grid step, and the scale in steps, raised for the rounding."""
         step = grid_step(self.scale, self.sensitivity / self.size)
         epsilon = Fraction(self.sensitivity) / Fraction(self.scale)
         return step, scale_in_steps(self.sensitivity, epsilon, self.size, step)

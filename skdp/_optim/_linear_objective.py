@@ -59,7 +59,7 @@ def _pairs(n_outputs):
 
 
 def _add_hessians(grams, block, y, loss, weights):
-    """Add the rows' Hessians to the matrices of pairs of outputs.
+    """Add a block's Hessians of the loss to the matrices of pairs of outputs, in place.
 
     The sign of the off-diagonal matrices is flipped, so that all weights are non-negative.
     """

@@ -190,6 +190,11 @@ def run_sgd(
     decreases = 0.0
 
     def next_sum(rows):
+        """Return the sum over a batch that the next step needs.
+
+        It is the sum of clipped gradients, or, in the steps after the last update, the sums that
+        estimate the decrease of the loss.
+        """
         if state.n_steps_taken < update.n_steps:
             return sums.sums(state.lookahead, rows)
         weights = state.average
@@ -307,6 +312,7 @@ class _GradientDescent(OptimizerState):
     _velocity = 0.0
 
     def _take_step(self, gradient, rate):
+        """Move along the velocity: the gradient plus `momentum` times the last velocity."""
         self._velocity = _finite(self._update.momentum * self._velocity + gradient)
         self.iterate = self._update.project(self.lookahead - rate * self._velocity)
         self.lookahead = self.iterate
@@ -314,6 +320,7 @@ class _GradientDescent(OptimizerState):
 
 class _NesterovDescent(OptimizerState):
     def _take_step(self, gradient, rate):
+        """Move from `lookahead` along the gradient; the next `lookahead` extrapolates the move."""
         previous = self.iterate
         self.iterate = self._update.project(self.lookahead - rate * gradient)
         extrapolated = self.iterate + self._update.momentum * (self.iterate - previous)
@@ -327,6 +334,10 @@ class _Adam(OptimizerState):
         self._square = 0.0
 
     def _take_step(self, gradient, rate):
+        """Move by Adam's ratio of moving averages, which are corrected for their start at zero.
+
+        See Kingma and Ba (2015); the first average decays by `momentum`.
+        """
         momentum = self._update.momentum
         t = self.n_steps_taken
         self._mean += (1.0 - momentum) * (gradient - self._mean)

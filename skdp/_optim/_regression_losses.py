@@ -108,6 +108,7 @@ class ClippedPoissonLoss(BoundedLoss):
         return max(1.0, 1.0 - self.high + float(xlogy(self.high, self.high)))
 
     def value(self, scores, y):
+        """Return half the deviance up to the score log(y + G), and its tangent beyond."""
         corner = np.log(y + self.high)
         s = np.minimum(scores, corner)
         deviance = np.exp(s) - y * s - y + xlogy(y, y)

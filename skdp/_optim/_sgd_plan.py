@@ -269,10 +269,10 @@ def _plan_poisson(problem, clip, batch_size, n_steps):
     def step(multiplier):
         return accounting.PoissonSampled(batches.rate, accounting.Gaussian(multiplier))
 
-    def run(multiplier):
+    def all_steps(multiplier):
         return step(multiplier) * n_steps
 
-    multiplier = _calibrated_multiplier(run, guarantee)
+    multiplier = _calibrated_multiplier(all_steps, guarantee)
     one_record = sum_sensitivity(problem, clip, 1, batches.max_size)
     noise = GaussianNoise(multiplier * one_record * SLACK, problem.size, one_record)
     return SGDRun(
@@ -317,21 +317,28 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
     )
 
 
-def _calibrated_multiplier(event, guarantee):
+def _calibrated_multiplier(make_event, guarantee):
     """Return a noise multiplier within a few thousandths of the smallest sufficient one.
 
-    The search uses upper bounds on a coarse grid, which take a fraction of the time. The result is
-    then checked in the same way as the accountant checks a cost: by delta at epsilon, on its own
-    grid.
+    The search uses upper bounds on a coarse grid of losses, which take a fraction of the time. The
+    result is then checked by the bound on delta at epsilon with the default tolerance. This is one
+    of the two bounds by which a ledger accepts a claimed price (`is_proved` in
+    `skdp.accounting._composition`), so a ledger accepts the result, too.
+
+    Parameters
+    ----------
+    make_event : callable
+        Function that maps a noise multiplier to the event of all steps.
+    guarantee : Guarantee
     """
     epsilon = guarantee.epsilon
     delta = guarantee.delta
     relation = guarantee.relation
     multiplier = accounting.calibrate(
-        event, epsilon, delta, relation=relation, tolerance=SEARCH_TOLERANCE, rtol=SEARCH_RTOL
+        make_event, epsilon, delta, relation=relation, tolerance=SEARCH_TOLERANCE, rtol=SEARCH_RTOL
     )
     increment = 1e-5
-    while accounting.get_delta(event(multiplier), epsilon, relation=relation) > delta:
+    while accounting.get_delta(make_event(multiplier), epsilon, relation=relation) > delta:
         multiplier *= 1.0 + increment
         increment *= 4.0
     return multiplier

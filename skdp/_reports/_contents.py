@@ -122,6 +122,10 @@ class ReportContents:
             )
 
     def _add_statement(self, statement, outer_charges, nominal=(0.0, 0.0)):
+        """Add a statement, as a release in the plan and the wrapper that are being added.
+
+        `nominal` is the epsilon and delta of the estimator's parameters.
+        """
         self.statements.append(statement)
         self.releases.append(Release(statement, outer_charges, self._plan, self._wrapper, nominal))
 
@@ -143,13 +147,22 @@ class ReportContents:
             self.configs[key] = config
 
     def _add_ledger(self, accountant, charges=()):
-        """Add the ledger of an accountant, and the data set from which its budget was reserved.
+        """Add the data set of an accountant, and those whose budgets cover it or the charges.
 
-        `charges` are the model's charges: earlier calls of partial_fit may have been charged to
-        other data sets in the same ledger. If none of them was charged to the accountant, it was
-        set after the fit, and a report about the model says nothing about its data set.
+        If the budget of a data set was reserved from another one (`reserve`), the other one is
+        added, too.
+
+        Parameters
+        ----------
+        accountant : PrivacyAccountant, reservation of a plan or None
+        charges : tuple of Charge
+            Charges of the model that has the accountant; () for an accountant without a model.
+            Earlier calls of `partial_fit` may have been charged to other data sets of the same
+            ledger, which are added. If none of the charges is in the accountant's data set, the
+            accountant was set after the fit, and its data set is left out.
         """
-        # Steps of a plan are charged to the ledger of the whole plan.
+        # The accountant of a step of a plan only passes on the charge of the whole plan, which is
+        # in the ledger of the plan's accountant.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if not (self.reads_ledgers and hasattr(accountant, "report")):
             return
@@ -165,6 +178,13 @@ class ReportContents:
             self._add_budget(handle.report(), handle.config)
 
     def _add_estimator(self, source, name, outer_charges):
+        """Add the statement and the ledger of an estimator, and then the estimators inside it.
+
+        An estimator without `privacy_`, such as a pipeline, adds only the estimators inside it. Its
+        steps are listed as not covered if they learn without a charge. `_plan`, `_wrapper`,
+        `_outer` and `_is_judged` describe the estimators around the one being added, and are
+        restored at the end.
+        """
         if any(source is outer for outer in self._outer):
             # The source refers to an estimator that contains it.
             return

@@ -1,4 +1,4 @@
-"""The document of a privacy report: its sections as text, Markdown, HTML and JSON."""
+"""The document of a privacy report: its sections as text, HTML, JSON and Markdown (model cards)."""
 
 import json
 from dataclasses import dataclass, field
@@ -246,6 +246,7 @@ class PrivacyReport(FrozenValue):
         )
 
     def _repr_html_(self):
+        """Return the document as HTML, for notebooks."""
         first, *sections = (section.to_html() for section in self._sections())
         title = f"<h1>{html_text(self.title)}</h1>"
         first_page = f'<div class="skdp-first-page">{title}{first}</div>'
@@ -262,6 +263,7 @@ class PrivacyReport(FrozenValue):
         )
 
     def _sections(self):
+        """Yield the sections of the document in the order in which they are printed."""
         yield self.summary.section()
         if self.uncovered:
             yield Section("Not covered by any guarantee", notes=self.uncovered)

@@ -201,6 +201,7 @@ def _facts_on_charges(charges, report):
 
 
 def _count_of_charges(n_charges):
+    """Return the text of a number of charges."""
     if n_charges == 1:
         return "1 charge"
     return f"{n_charges} charges"

@@ -433,7 +433,22 @@ def _split_by_ledger(releases, budgets):
 
 
 def _recorded_part(key, entries, budget, config):
-    """Return the part of the charges in one ledger."""
+    """Return the part of the total that is charged in one ledger.
+
+    Parameters
+    ----------
+    key : tuple of str
+        The data set, and the last hash of its ledger.
+    entries : list of (Release, list of Charge)
+        The releases, each with its charges in this ledger.
+    budget : BudgetReport
+    config : LedgerConfig or None
+        None derives it from the budget report.
+
+    Returns
+    -------
+    _Part
+    """
     dataset, head_hash = key
     if config is None:
         config = config_of(budget)

@@ -77,6 +77,7 @@ def if_scored_by_classes(*names):
     """Return a `problem` function that reports problems with scores for the named classes."""
 
     def problem(variables):
+        """Return the problem of the scores, or "" for other classes."""
         is_named = is_of_classes(variables.get("self"), *names)
         if is_named:
             return score_problem(variables)
@@ -89,6 +90,7 @@ def if_of_classes(*names, wrong):
     """Return a `problem` function with a constant text for classes with these names."""
 
     def problem(variables):
+        """Return the problem, or "" for other classes."""
         if is_of_classes(variables.get("self"), *names):
             return wrong
         return ""
@@ -100,6 +102,7 @@ def unless_of_classes(*names, wrong):
     """Return a `problem` function with a constant text for all but the named classes."""
 
     def problem(variables):
+        """Return the problem, or "" for the named classes."""
         if is_of_classes(variables.get("self"), *names):
             return ""
         return wrong
@@ -121,6 +124,7 @@ def refused_unless_frozen(wrong, seeds=""):
     """
 
     def refusal(variables):
+        """Return the reason to refuse the fit of the members, or "" if they are frozen."""
         estimator = _fitted_member(variables)
         if is_frozen(estimator):
             return ""
@@ -212,6 +216,10 @@ def encoded_labels_problem(owner):
 
 
 def stacking_problem(variables):
+    """Return the problem of a stack with raw members, a raw final estimator or other folds, or "".
+
+    With a string as `cv` ("prefit"), the stack has no folds.
+    """
     owner = variables.get("self")
     problems = [raw_members_problem(variables)]
     final = getattr(owner, "final_estimator", None)
@@ -234,6 +242,10 @@ def chain_refusal(variables):
 
 
 def _chain_problem(variables):
+    """Return the problem of the folds by which a chain predicts its earlier targets, or "".
+
+    With `cv=None`, the chain trains on the true targets and has no folds.
+    """
     owner = variables.get("self")
     cv = getattr(owner, "cv", None)
     # A chain that is given a word is refused.
@@ -350,6 +362,7 @@ def _named_importances_refusal(estimator, getter):
 
 
 def _missing_attribute(getter, owner, name):
+    """Return the reason to refuse a selection by an attribute that its model will not have."""
     return (
         f"selects by importance_getter={getter!r}, but {owner} has no {name}, which is detected "
         "only after its fit was charged (correct the name, or select by another model)"
@@ -384,6 +397,7 @@ def sampler_problem(variables):
 
 
 def sampler_refusal(variables):
+    """Return the reason to refuse a pipeline with a resampler, or "" if it fits nothing private."""
     steps = getattr(variables.get("self"), "steps", None) or ()
     return "" if _fits_no_private(steps) else sampler_problem(variables)
 
@@ -485,12 +499,14 @@ def bootstrap_problem(variables):
 
 
 def causalml_refusal(variables):
+    """Return the reason to refuse a model of causalml, or ""."""
     if is_of_classes(variables.get("self"), "causalml.BaseRLearner"):
         return "gives its private models a sample_weight"
     return bootstrap_problem(variables)
 
 
 def causalml_problem(variables):
+    """Return the problem of a model of causalml, or ""."""
     owner = variables.get("self")
     if is_of_classes(owner, *CAUSALML_BY_ARM):
         return raw_parts_problem(variables)
@@ -498,6 +514,7 @@ def causalml_problem(variables):
 
 
 def stacked_folds_problem(variables):
+    """Return the problem of a stack of another library whose folds depend on the labels, or ""."""
     owner = variables.get("self")
     problems = [encoded_parts_problem(variables)]
     cv = getattr(owner, "cv", None)

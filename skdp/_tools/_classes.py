@@ -64,6 +64,7 @@ def behaves_as(value, names):
 
 @cache
 def _class_behaves_as(kind, names):
+    """Return True if instances of a class behave like a named class; see `behaves_as`."""
     for i, cls in enumerate(kind.__mro__):
         if f"{public_path(cls.__module__)}.{cls.__name__}" in names:
             # A class that follows it in the method resolution order may override methods of its

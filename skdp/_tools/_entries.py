@@ -153,6 +153,10 @@ class KnownStep(FrozenValue):
         )
 
     def _makes_sparse(self, step, form):
+        """Return True if the output for a table of this form is sparse.
+
+        If the step has a parameter `sparse_output` (or `sparse`, its older name), that decides.
+        """
         params = step.get_params(deep=False)
         sparse_output = params.get("sparse_output", params.get("sparse"))
         if isinstance(sparse_output, bool):

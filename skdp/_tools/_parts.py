@@ -96,11 +96,28 @@ def parts_of(value):
 
 
 def parts_in(name, value):
-    """Yield the names and values of the steps and models in one parameter; see `parts_of`."""
+    """Yield the names and values of the steps and models in a value; see `parts_of`.
+
+    Unlike `parts_of`, it does not look into a step or model. Callers pass a parameter, a fitted
+    attribute or an argument of a function.
+
+    Parameters
+    ----------
+    name : str
+        Name of the value, which begins the names of its parts; "" if only the parts are needed.
+    value : object
+        A step or model, or a list, tuple, dictionary or record of these.
+
+    Yields
+    ------
+    name : str
+    part : object
+    """
     if is_step(value):
         yield name, value
     elif isinstance(value, dict):
-        # The lists in a dictionary are candidates of a search.
+        # The lists in a dictionary are candidates of a search, which are checked with the search;
+        # they are no parts.
         for key, item in islice(value.items(), MAX_PARTS):
             if is_step(item):
                 yield f"{name}[{key!r}]", item
@@ -119,7 +136,11 @@ def parts_in(name, value):
 
 
 def _is_row(value):
-    """Return True for a list that holds no steps, judging by its length and its first value."""
+    """Return True for a list that is a row of a table, judging by its length and its first value.
+
+    Only a long list is judged: a short one that begins with a number or a word is searched for
+    steps, too.
+    """
     return len(value) > MAX_MIXED and isinstance(value[0], Number | str | None)
 
 
@@ -205,6 +226,18 @@ def nested_parts(value):
 
 
 def _add_nested_parts(value, prefix, nested, visited):
+    """Add the parts of a value, at any depth, to the dictionary `nested`; see `nested_parts`.
+
+    Parameters
+    ----------
+    value : object
+    prefix : str
+        Path of the value, which begins the names of its parts: "" or a path that ends in "__".
+    nested : dict
+        Maps the path of a part to the part.
+    visited : set of int
+        Identities of the value and of the objects around it.
+    """
     for name, part in parts_of(value):
         path = f"{prefix}{name}"
         # A list may contain one object several times, and objects may contain each other.
@@ -252,5 +285,6 @@ def raw_callbacks(estimator):
 
 
 def _stores_nothing(callback):
+    """Return True for scikit-learn's progress bar."""
     kind = type(callback)
     return kind.__module__.partition(".")[0] == "sklearn" and kind.__name__ == "ProgressBar"

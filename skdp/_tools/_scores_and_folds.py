@@ -243,7 +243,13 @@ def score_problem(variables):
 def subset_problem(variables):
     """Return the problem of a tool that fits subsets of its rows and scores the fits, or "".
 
-    These are halving searches and learning curves.
+    These are halving searches and learning curves. A halving search whose resource is another
+    parameter than the number of rows fits no subsets, so only its scores can be a problem.
+
+    Parameters
+    ----------
+    variables : dict
+        Local variables of the tool's call. The parameters of a search are read from its "self".
     """
     problems = [score_problem(variables)]
     owner = variables.get("self")
@@ -256,8 +262,9 @@ def subset_problem(variables):
             "fits a limited number of rows, so how many rows others have decides whose rows a fit "
             "receives (use dp_learning_curve or DPGridSearchCV)"
         )
-    # The smallest number of rows is computed from the labels that occur. A classifier without
-    # `classes` publishes these labels.
+    # The smallest number of rows is computed from the labels that occur. A private classifier
+    # without `classes` publishes these labels anyway, so this reveals something new only if a
+    # classifier declares its labels.
     is_counted = source.get("min_resources") in ("smallest", "exhaust")
     if is_counted and is_classifier(estimator) and declares_some_labels(estimator):
         problems.append(

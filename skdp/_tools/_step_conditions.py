@@ -39,11 +39,16 @@ def has_index_folds(cv, estimator):
 
 
 def selects_by_model_alone(selection):
+    """Return True if no function that could read the table chooses the columns."""
     is_function = callable(getattr(selection, "max_features", None))
     return not (is_function or refers_to_table(selection.importance_getter))
 
 
 def scores_privately(search):
+    """Return True if a search releases its scores privately and splits rows by their numbers alone.
+
+    A function as `refit` or `importance_getter` could read the table, so it must not refer to one.
+    """
     functions = [getattr(search, name, None) for name in ("refit", "importance_getter")]
     if not has_private_scores(search.scoring) or any(map(refers_to_table, functions)):
         return False
@@ -54,11 +59,13 @@ def scores_privately(search):
 
 
 def stacks_with_index_folds(stack):
+    """Return True if the folds of a stack depend only on row numbers."""
     # With "prefit", none of the inner estimators are fitted.
     return isinstance(stack.cv, str) or has_index_folds(stack.cv, stack)
 
 
 def transforms_targets_alone(regressor):
+    """Return True if functions transform each target separately."""
     # A transformer of the targets learns from them and is checked as a part.
     return treats_rows_alone(regressor.func) and treats_rows_alone(regressor.inverse_func)
 
@@ -68,12 +75,14 @@ def uses_true_labels(chain):
 
 
 def adds_in_fixed_order(hasher):
+    """Return True if the sum of colliding features does not depend on other rows."""
     # The order in which colliding features are added depends on whether the indices of other rows
     # are sorted.
     return hasher.input_type == "string" or np.dtype(hasher.dtype).kind in "iu"
 
 
 def fails_on_other_labels(encoder):
+    """Return the description of values at which an encoder fails, with the remedy, or ""."""
     if encoder.handle_unknown != "error":
         return ""
     ignoring = "use_encoded_value" if hasattr(encoder, "unknown_value") else "ignore"
@@ -81,6 +90,7 @@ def fails_on_other_labels(encoder):
 
 
 def fails_beyond_knots(splines):
+    """Return the description of values at which splines fail, with the remedy, or ""."""
     if splines.extrapolation != "error":
         return ""
     return "a value beyond the knots: use another extrapolation"
@@ -91,6 +101,7 @@ def fails_on_negative_numbers(sampler):
 
 
 def fails_outside_domain(step):
+    """Return the description of values of which a function makes NaN or infinity, or ""."""
     if not has_non_finite_values(step.func):
         return ""
     return "a value that its function turns to NaN or infinity: bound the values before"
@@ -135,6 +146,7 @@ def declares_words(encoder):
 
 
 def _only_words(labels):
+    """Return True if the labels are strings or missing, and no conversion keeps them distinct."""
     are_words = all(isinstance(v, str) or v is None or v is np.nan for v in labels)
     if isinstance(labels, str) or not are_words:
         return False
@@ -142,6 +154,7 @@ def _only_words(labels):
 
 
 def _converts(labels, dtype):
+    """Return True if the labels can be converted to a dtype and stay distinct."""
     try:
         values = np.array(list(labels), dtype=dtype)
     except (TypeError, ValueError):
@@ -150,6 +163,11 @@ def _converts(labels, dtype):
 
 
 def indicator_width(encoder, d):
+    """Return the number of indicators of declared categories; None if it cannot be derived.
+
+    It is unknown if the number of lists is not that of the columns, or if `drop` lists a category
+    for some columns only. In that case, None in `drop` keeps all categories of its column.
+    """
     sizes = [len(labels) for labels in encoder.categories]
     drop = encoder.drop
     if d is not None and len(sizes) != d:
@@ -160,6 +178,10 @@ def indicator_width(encoder, d):
 
 
 def monomial_width(step, d):
+    """Return the number of monomials of `PolynomialFeatures` for d columns; None if d is None.
+
+    There are comb(d, k) monomials of degree k without powers, and comb(d + k - 1, k) with them.
+    """
     if d is None:
         return None
     degree = step.degree
@@ -173,6 +195,7 @@ def monomial_width(step, d):
 
 
 def spline_width(splines, d):
+    """Return the number of splines for d columns; None if the knots are for another number."""
     n_knots, width = np.shape(splines.knots)
     degree = 0 if splines.extrapolation == "periodic" else splines.degree
     # The array of knots determines the number of columns.
@@ -181,6 +204,7 @@ def spline_width(splines, d):
 
 
 def fills_a_word(imputer):
+    """Return True if an imputer replaces missing values by a declared string."""
     # A single missing value can change the dtype of numbers, whereas a string is always stored as
     # an object.
     if not imputer.keep_empty_features or imputer.add_indicator:
@@ -189,12 +213,14 @@ def fills_a_word(imputer):
 
 
 def has_row_function(step):
+    """Return True if a function and its inverse compute each row separately."""
     return treats_rows_alone(step.func, step.kw_args) and treats_rows_alone(
         step.inverse_func, step.inv_kw_args
     )
 
 
 def function_width(step, d):
+    """Return the number of columns that a function returns for d columns; None if unknown."""
     # An array argument broadcasts a single column to several.
     keeps_width = d != 1 or type(step.func) is not partial
     return d if keeps_width and is_elementwise(step.func, step.kw_args) else None
@@ -205,6 +231,7 @@ def rounds_rows_alone(step):
 
 
 def reads_words_itself(vectorizer):
+    """Return True if a vectorizer splits each text without a user-defined function."""
     has_functions = vectorizer.preprocessor is not None or vectorizer.tokenizer is not None
     if has_functions or callable(vectorizer.strip_accents):
         return False
@@ -260,6 +287,7 @@ def unknown_width(step, d):
 
 
 def scales_by_largest(normalizer):
+    """Return True if each row is divided by its largest absolute value."""
     # The other norms are sums, and their order of addition depends on the layout or the number of
     # rows.
     return normalizer.norm == "max"

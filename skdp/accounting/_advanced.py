@@ -38,6 +38,7 @@ def _binomial_losses(epsilon0: float, count: int):
     ratios[:mode] *= -1.0
 
     def sum_from_mode(values):
+        """Return cumulative sums outwards from the mode, on either side of it."""
         below = np.cumsum(values[:mode][::-1])[::-1]
         above = np.cumsum(values[mode:])
         return np.concatenate((below, [0.0], above))

@@ -54,7 +54,14 @@ def has_loss_distribution(leaves, relation):
 
 
 def _is_exact(leaves, relation):
-    """Return True if the exact privacy profile has a closed form: Gaussians or a single event."""
+    """Return True if the exact privacy profile is known: for Gaussians, and for a single event.
+
+    The profile of a single event with a known loss distribution is exact (`EventPrivacy`), and its
+    epsilon is computed in closed form or by inverting the profile. `RandomStopping` is excepted,
+    because its loss distribution is that of any pure release. For several events that are not
+    all Gaussian, the loss distributions would have to be composed on a grid, which only gives
+    bounds.
+    """
     if ev.gaussian_mu(leaves) is not None:
         return True
     is_single = sum(leaves.values()) == 1 and not isinstance(next(iter(leaves)), ev.RandomStopping)
@@ -175,7 +182,7 @@ def _pld_bound(leaves, delta, relation, tolerance):
 
 
 def _exact_epsilon(leaves, delta, relation):
-    """Return the exact epsilon if the privacy profile has a closed form, else None."""
+    """Return the exact epsilon of Gaussians or of a single event, else None; see `_is_exact`."""
     mu = ev.gaussian_mu(leaves)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta)
@@ -205,6 +212,14 @@ def _leaf_counts(event):
 # repeatedly.
 @lru_cache(maxsize=1024)
 def _epsilon(counts, delta, relation, method, tolerance):
+    """Return the upper bound on epsilon for one record; `counts` are the pairs of `_leaf_counts`.
+
+    Parameters
+    ----------
+    counts : tuple of (Event, int)
+    delta, relation, method, tolerance
+        As in `get_epsilon`, which has checked them.
+    """
     if not counts or delta >= 1.0:
         return 0.0
     if any(_is_non_private(leaf) for leaf, _ in counts):
@@ -225,6 +240,8 @@ def _epsilon(counts, delta, relation, method, tolerance):
         return rdp_epsilon(fewer, delta, relation)
     if method != "auto":
         return _BOUNDS[method](leaves, delta, relation)
+    # At delta = 0, the bounds below include the exact epsilon: Gaussians have none, and basic
+    # composition returns that of a single event.
     if delta > 0.0:
         exact = _exact_epsilon(leaves, delta, relation)
         if exact is not None:
@@ -246,6 +263,7 @@ def _is_non_private(leaf):
 
 
 def _check(event, relation, method, tolerance, group_size):
+    """Raise `ValueError` unless the arguments, which `get_epsilon` describes, are valid."""
     ev.check_event(event)
     check_neighbors(relation, group_size)
     check_positive(tolerance, "tolerance")
@@ -452,6 +470,11 @@ def get_delta(
 
 @lru_cache(maxsize=1024)
 def _delta(counts, target, relation, method, tolerance):
+    """Return the upper bound on delta for one record; `counts` are the pairs of `_leaf_counts`.
+
+    It is the smallest bound of the method, or of all methods for "auto". Methods that only bound
+    epsilon are inverted. The other parameters are those of `get_delta`; `target` is epsilon.
+    """
     if any(_is_non_private(leaf) for leaf, _ in counts):
         return 1.0
     if not counts or target == math.inf:
@@ -491,7 +514,7 @@ def _epsilon_curve(bound, leaves, relation):
 
 
 def _exact_delta(leaves, target, relation):
-    """Return the exact delta if the privacy profile has a closed form, else None."""
+    """Return the exact delta of Gaussians or of a single event, else None; see `_is_exact`."""
     mu = ev.gaussian_mu(leaves)
     if mu is not None:
         return _gaussian.delta_of_mu(mu, target)
@@ -520,6 +543,7 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
         return bound
 
     def gap(log_delta):
+        """Return epsilon minus the target at a delta, which has the sign that `brentq` needs."""
         excess = epsilon_at(math.exp(log_delta)) - target
         # An excess of 0 counts as negative, so that the search continues with smaller deltas.
         if excess > 0.0:
@@ -527,6 +551,7 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
         return min(excess, -1e-300)
 
     def is_safe(log_delta):
+        """Return True if the epsilon at a delta is at most the target."""
         return gap(log_delta) <= 0.0
 
     low = math.log(_MIN_INVERTED_DELTA)

@@ -67,6 +67,10 @@ def calibrate(
 
     @cache
     def cost(value, cost_method=method):
+        """Return the epsilon of the event with this parameter.
+
+        The searches below use the same parameters more than once, so costs are cached.
+        """
         return _bounds.get_epsilon(
             make_event(value),
             delta,
@@ -168,6 +172,7 @@ def crossing(cost, target, safe, unsafe, rtol):
     """Return a parameter whose cost is close to the target, on either side of it."""
 
     def gap(value):
+        """Return ln(cost / target), or -1 or 1 if it is not finite; `brentq` finds its root."""
         value_cost = cost(value)
         if value_cost <= 0.0 or not math.isfinite(value_cost) or target <= 0.0:
             if value_cost <= target:

@@ -118,6 +118,7 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float
     grid = np.linspace(math.log(low), math.log(high), 29)
 
     def at(log_excess):
+        """Return the value at the order 1 + exp(log_excess); infinity if it is not a number."""
         value = function(1.0 + math.exp(log_excess))
         if math.isnan(value):
             return math.inf

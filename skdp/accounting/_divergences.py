@@ -122,8 +122,9 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
             losses = grid.losses
         tables.append((np.log(mass[mass > 0.0]), losses[mass > 0.0]))
 
-    def curve(order):
+    def divergence(order):
+        """Return the largest Renyi divergence of the pairs at an order, rounded up."""
         moments = (float(log_moments(*table, np.array([order - 1.0]))[0]) for table in tables)
         return min(cap(order), (max(0.0, *moments) * UP + ROUND_OFF) / (order - 1.0))
 
-    return curve
+    return divergence

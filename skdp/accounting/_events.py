@@ -726,6 +726,7 @@ def readable_json(event):
 # the event and to write the record.
 @functools.lru_cache(maxsize=4096)
 def _readable_json(event):
+    """Return the JSON of an event that was read back as an equal event; see `readable_json`."""
     text = event.to_json()
     try:
         read = cached_event_from_json(text)

@@ -147,6 +147,7 @@ def _decreasing_root(function, target, low, high):
     """Return x in [low, high] with function(x) close to the target, found on a log scale."""
 
     def gap(x):
+        """Return ln(function(x) / target), whose root `brentq` finds."""
         value = function(x)
         # ln of a value that underflowed is below that of every positive float, about -745.
         if value > 0.0:
@@ -228,6 +229,8 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _noise_multiplier(epsilon, delta):
+    """Return `gaussian_noise_multiplier` without checks; both bounds hold for the result."""
+
     def is_safe(value):
         mu = 1.0 / value
         return delta_of_mu(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon

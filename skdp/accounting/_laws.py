@@ -151,12 +151,14 @@ def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Even
     """
 
     def grouped(k):
+        """Return the claim for a group of k: k epsilon, and the group's delta."""
         group_epsilon = sum_up([(k, epsilon)])
         if delta == 0.0:
             return ev.PureDP(group_epsilon)
         return ev.ApproximateDP(group_epsilon, group_delta(epsilon, delta, k))
 
     def delta_at(at):
+        """Return the profile of k-ary randomized response that fails with probability delta."""
         if at >= epsilon:
             return delta
         tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
@@ -202,6 +204,7 @@ def safe_profile(pure_epsilon: float, profile: Callable) -> Callable:
     """
 
     def delta_at(epsilon):
+        """Return the profile at an epsilon, rounded up; 0 only where the loss never exceeds it."""
         if pure_epsilon <= epsilon and pure_epsilon < math.inf:
             return 0.0
         delta = min(1.0, profile(epsilon) * UP)
@@ -214,24 +217,29 @@ def safe_profile(pure_epsilon: float, profile: Callable) -> Callable:
 
 @event_privacy.register
 def _pure(e: ev.PureDP, relation):
+    """Return the privacy of any epsilon-DP release."""
     return claimed(e.epsilon)
 
 
 @event_privacy.register
 def _approximate(e: ev.ApproximateDP, relation):
+    """Return the privacy of any (epsilon, delta)-DP release."""
     return claimed(e.epsilon, e.delta)
 
 
 @event_privacy.register
 def _randomized_response(e: ev.RandomizedResponse, relation):
+    """Return the privacy of k-ary randomized response."""
     return claimed(e.epsilon, num_categories=e.num_categories)
 
 
 @event_privacy.register
 def _gaussian(e: ev.Gaussian, relation):
+    """Return the privacy of a Gaussian release, which is mu-GDP with mu = 1 / noise_multiplier."""
     z = e.noise_multiplier
 
     def grouped(k):
+        """Return the Gaussian with z / k, rounded down: a group changes a sum k times as much."""
         return ev.Gaussian(-float_up(-Fraction(z) / k))
 
     def divergence(order):
@@ -249,10 +257,13 @@ def _gaussian(e: ev.Gaussian, relation):
 
 @event_privacy.register
 def _laplace(e: ev.Laplace, relation):
+    """Return the privacy of a Laplace release, where epsilon is the sensitivity over the scale."""
+
     def grouped(k):
         return ev.Laplace(sum_up([(k, e.epsilon)]))
 
     def delta_at(at):
+        """Return 1 - e^((at - epsilon) / 2), the profile below `epsilon`."""
         return -math.expm1(0.5 * (at - e.epsilon))
 
     return replace(
@@ -267,11 +278,16 @@ def _laplace(e: ev.Laplace, relation):
 
 @event_privacy.register
 def _discrete_laplace(e: ev.DiscreteLaplace, relation):
+    """Return the privacy of a discrete Laplace release, computed from the atoms of its pair.
+
+    The pair is created only when it is needed, because it can have millions of atoms.
+    """
     epsilon = float_up(e.sensitivity / Fraction(e.scale))
     pure = claimed(epsilon)
     pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
     def renyi():
+        """Return the Renyi divergences from the atoms, or for large sensitivities from epsilon."""
         if e.sensitivity >= _MAX_LAPLACE_SENSITIVITY:
             return pure.renyi()
         return div.pair_renyi((pair(),), pure.renyi())
@@ -296,6 +312,12 @@ def _with_more_sensitivity(event, k):
 
 @event_privacy.register
 def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
+    """Return the privacy of a discrete Gaussian release.
+
+    It satisfies the zCDP and the Renyi divergences of the continuous Gaussian (Canonne, Kamath and
+    Steinke 2020). Its privacy profile is computed from the atoms of its pair, unless there are too
+    many.
+    """
     rho = 0.5 * (e.sensitivity / e.sigma) ** 2
 
     def divergence(order):
@@ -318,12 +340,17 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
 
 @event_privacy.register
 def _exponential(e: ev.ExponentialMechanism, relation):
+    """Return the privacy of a release of bounded range, such as the exponential mechanism.
+
+    epsilon^2 / 8 is its zCDP by bounded range (Cesar and Rogers 2021).
+    """
     pure = claimed(e.epsilon)
 
     def grouped(k):
         return ev.ExponentialMechanism(sum_up([(k, e.epsilon)]))
 
     def delta_at(at):
+        """Return the profile below `epsilon`, before it is rounded."""
         # The largest privacy profile of the two-point pairs of Dong, Durfee and Rogers (2020).
         gap = math.expm1(0.5 * (at - e.epsilon))
         return gap * (gap / -math.expm1(-e.epsilon))
@@ -346,6 +373,7 @@ def _concentrated(rho, delta=0.0, *, grouped, divergence):
     profile = safe_profile(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta))
 
     def epsilon_at(at):
+        """Return the epsilon at this delta; a bound exists only for a positive delta."""
         if at <= 0.0:
             return math.inf
         return zcdp_to_epsilon(rho, at, delta)
@@ -362,10 +390,12 @@ def _concentrated(rho, delta=0.0, *, grouped, divergence):
 
 @event_privacy.register
 def _zcdp(e: ev.ZCDP, relation):
+    """Return the privacy of a release that is only known to be delta-approximate rho-zCDP."""
     if e.rho == e.delta == 0.0:
         return claimed(0.0)
 
     def grouped(k):
+        """Return the event with k^2 rho (Bun and Steinke 2016); None is known with a delta."""
         if e.delta > 0.0:
             return None
         return ev.ZCDP(k * k * e.rho)

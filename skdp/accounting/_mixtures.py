@@ -287,6 +287,7 @@ class Mixture(FrozenValue):
             return self._masses(low, high, self.gained, 1), self._masses(low, high, self.lost, -1)
 
         def tails(loss):
+            """Return the probabilities below and above a loss, for both mixtures."""
             x = self.position(loss)
             p_cdf, q_cdf = masses(first, x)
             p_sf, q_sf = masses(x, last)
@@ -378,6 +379,7 @@ def mixtures_renyi(mixtures_of_group, cap):
     sizes = sorted(sizes)
 
     def step_of(level):
+        """Return the step of the quadrature for the orders of a level."""
         # -(order - 1) ln cos(angle) is at most 13 up to the order 1 + 20 * 4^level.
         angle = 2.0**-level
         y = min(angle * sigma**2 / size, 4.0 * sigma)
@@ -385,6 +387,11 @@ def mixtures_renyi(mixtures_of_group, cap):
 
     @lru_cache(maxsize=4)
     def tabulated(level, count):
+        """Return the log density of N(0, sigma^2), times the step, and log likelihood ratios.
+
+        The ratios are a dict from each group size to those of its mixture and N(0, sigma^2). Both
+        are tables on 2 * count + 1 positions, a step of the level apart. Several orders share them.
+        """
         x = step_of(level) * np.arange(-count, count + 1)
         log_density = -0.5 * (x / sigma) ** 2 + math.log(
             step_of(level) / (sigma * math.sqrt(2.0 * math.pi))
@@ -397,7 +404,11 @@ def mixtures_renyi(mixtures_of_group, cap):
             ratios[number] = top + np.log(np.exp(terms - top).sum(axis=0))
         return log_density, ratios
 
-    def curve(order):
+    def divergence(order):
+        """Return the largest Renyi divergence of the mixtures at an order.
+
+        If the quadrature needs too many positions, it is the bound `cap`.
+        """
         level = max(0, math.ceil(0.5 * math.log2((order - 1.0) / 20.0)))
         # The integrand is at most a mixture of normal densities with means up to order * spread.
         count = math.ceil((order * spread + 12.0 * sigma) / step_of(level))
@@ -415,4 +426,4 @@ def mixtures_renyi(mixtures_of_group, cap):
         round_off = 1e-13 * (1.0 + abs(log_moment))
         return min(cap(order), (log_moment + round_off) / (order - 1.0))
 
-    return curve
+    return divergence

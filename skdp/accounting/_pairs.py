@@ -75,6 +75,7 @@ def gaussian(mu):
     """Return the pair of a Gaussian release: N(mu, 1) and N(0, 1)."""
 
     def tails(loss):
+        """Return the four tails of the loss, which is normal with mean mu^2 / 2 or -mu^2 / 2."""
         result = []
         for mean in (0.5 * mu, -0.5 * mu):
             z = loss / mu - mean
@@ -92,12 +93,14 @@ def laplace(epsilon):
     atom = 0.5 * math.exp(-epsilon)
 
     def far(width):
+        """Return half of e^-epsilon (e^width - 1), also where e^width overflows."""
         # The product would be 0 times infinity for a large epsilon.
         if epsilon > 600.0:
             return 0.5 * (np.exp(width - epsilon) - math.exp(-epsilon))
         return atom * np.expm1(width)
 
     def tails(loss):
+        """Return the four tails of the continuous part, without the atoms at +-epsilon."""
         above = np.clip(0.5 * (epsilon - loss), 0.0, epsilon)
         below = np.clip(0.5 * (epsilon + loss), 0.0, epsilon)
         return far(below), -0.5 * np.expm1(-above), -0.5 * np.expm1(-below), far(above)
@@ -117,6 +120,7 @@ def bounded_range(epsilon):
     scale = -math.expm1(-epsilon)
 
     def tails(loss):
+        """Return the four tails of the loss: derivatives of the profile, in closed form."""
         loss = np.clip(loss, -epsilon, epsilon)
         upper = -np.expm1(0.5 * (loss - epsilon))
         lower = -np.expm1(-0.5 * (loss + epsilon))

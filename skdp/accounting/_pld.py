@@ -180,6 +180,7 @@ def _rdp_tilt(parts, delta):
     """Return (tilt, epsilon) of the best Renyi order of the coarse distributions."""
 
     def bound(tilts):
+        """Return the epsilons that the Renyi divergences at orders 1 + tilt imply."""
         orders = 1.0 + tilts
         slack = np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / tilts
         return _log_moment(parts, tilts) / tilts + slack
@@ -191,6 +192,7 @@ def _delta_tilt(parts, epsilon):
     """Return (tilt, delta) of the best Renyi order at an epsilon."""
 
     def log_delta(tilts):
+        """Return the logarithms of the deltas that the Renyi divergences imply."""
         orders = 1.0 + tilts
         values = _log_moment(parts, tilts) - tilts * epsilon
         return values + tilts * np.log1p(-1.0 / orders) - np.log(orders)

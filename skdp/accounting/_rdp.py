@@ -65,6 +65,10 @@ def stopping_gamma(mean: float, shape: float) -> float:
         return 1.0
 
     def log_mean(log_gamma):
+        """Return ln of the mean for gamma = exp(log_gamma), minus ln of the target.
+
+        Near shape 0, the mean is that of the limit, the logarithmic distribution.
+        """
         gamma = math.exp(log_gamma)
         if abs(shape) < 1e-9:
             value = (1.0 / gamma - 1.0) / -log_gamma
@@ -95,6 +99,7 @@ def _stopping_renyi(event, relation, pure):
         run_delta = _run_privacy_profile(counts, relation)
 
         def poisson(order):
+            """Return the Renyi divergence at an order for a Poisson number of runs."""
             # Theorem 6 bounds the moment of the outcomes of at least one run. The event that there
             # is no run has the same probability e^-mean under both tables, which is added.
             s = order - 1.0
@@ -111,6 +116,7 @@ def _stopping_renyi(event, relation, pure):
     penalty = min(max(0.0, minimum_over_orders(penalty_at)), -log_gamma)
 
     def negative_binomial(order):
+        """Return the Renyi divergence at an order (Papernot and Steinke 2022, theorem 2)."""
         value = run_divergence(order) + (1.0 + shape) * penalty + math.log(mean) / (order - 1.0)
         if pure < math.inf:
             return min(value, div.response_renyi(pure, order))
@@ -128,6 +134,7 @@ def _run_privacy_profile(counts, relation):
 
     @lru_cache(maxsize=512)
     def delta_at(epsilon):
+        """Return the delta at this epsilon; 0 from the pure epsilon on."""
         if pure <= epsilon:
             return 0.0
         return rdp_delta(counts, epsilon, relation)
@@ -137,6 +144,7 @@ def _run_privacy_profile(counts, relation):
 
 @event_privacy.register
 def _stopping(e: ev.RandomStopping, relation):
+    """Return the privacy of the best of a random number of runs of an event."""
     run_epsilon = privacy_of(e.event, relation).pure
     pure = 0.0
     if run_epsilon > 0.0:
@@ -146,6 +154,7 @@ def _stopping(e: ev.RandomStopping, relation):
             pure = sum_up([(2, run_epsilon), (e.shape, run_epsilon)])
 
     def grouped(k):
+        """Return the event for a group of k records; None if that of a run is unknown."""
         # The number of runs does not depend on the data, so a group changes only each run.
         run = group_event(e.event, k)
         if run is None:

@@ -115,15 +115,22 @@ def sampled_gaussian_renyi(sigma, rate, kind):
     modes_per_order = 1.0
     if kind == "replaced":
         # The shifts 1 and -1 are 2 apart. For q near 1 and a large x, R(x)^a R(-x)^(1-a) has its
-        # mode at 2a - 1.
+        # mode at 2a - 1. The mirrored ratio R(-x) has the mode -1.
+        start = -1.0 - 10.0 * sigma
         scale = 0.5 * sigma
         modes_per_order = 2.0
 
     def log_ratio(x):
+        """Return ln R(x), the log likelihood ratio of the mixture and N(0, sigma^2)."""
         return np.logaddexp(math.log1p(-rate), math.log(rate) + (x - 0.5) / sigma**2)
 
     @cache
     def arrays(panels):
+        """Return ln R(x) and the log of N(0, sigma^2)'s density times the quadrature weights.
+
+        The nodes x are those of `panels` panels from `start`. For "replaced", ln R(-x) is returned
+        too.
+        """
         left_ends = start + width * np.arange(panels)[:, None]
         x = (left_ends + 0.5 * width * (1.0 + _GL_NODES)).ravel()
         weights = np.tile(0.5 * width * _GL_WEIGHTS, panels)
@@ -133,7 +140,12 @@ def sampled_gaussian_renyi(sigma, rate, kind):
             return log_ratio(x), density, log_ratio(-x)
         return log_ratio(x), density
 
-    def curve(order):
+    def divergence(order):
+        """Return the Renyi divergence at an order: ln E[R^order] / (order - 1), rounded up.
+
+        It is at most the divergence without sampling, which is returned if there would be too many
+        nodes.
+        """
         unsampled = order * 0.5 / scale**2
         panels = math.ceil((modes_per_order * order + 10.0 * sigma - start) / width) + 1
         if 16 * panels > _MAX_NODES:
@@ -145,29 +157,43 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         if kind == "replaced":
             exponent = exponent + (1.0 - order) * mirrored_ratio[0]
         peak = float(exponent.max())
-        if peak > 20.0 or kind == "replaced":
+        if peak > 20.0:
             total = float(np.exp(exponent - peak).sum())
             if kind == "without":
-                # Losses up to 0 contribute at most 1, and the mirrored part contributes at most 1.
+                # The quadrature covers losses above 0. The mass at loss 0 contributes at most 1,
+                # and so does the mirrored part, because its ratios R^(1 - order) are at most 1.
                 total += 2.0 * math.exp(-peak)
             log_moment = peak + math.log(total)
-        elif kind == "poisson":
-            base = np.exp(density)
-            gain = np.exp(exponent) - base * (1.0 + order * np.expm1(np.minimum(ratio, 700.0)))
-            log_moment = math.log1p(max(0.0, float(gain[np.isfinite(gain)].sum())))
-        else:
+        elif kind == "without":
+            # The parts above loss 0 and, mirrored, below it. The rest of the mass has loss 0. It is
+            # 1 minus the masses of the mixture and of N(0, sigma^2) above x = 0.5, where R = 1.
             both = np.exp(exponent) + np.exp(density + (1.0 - order) * ratio)
             zero = (1.0 - rate) * (1.0 - 2.0 * float(ndtr(-0.5 / sigma)))
             log_moment = math.log(float(both.sum()) + zero)
+        else:
+            # E[1] = E[R(x)] = E[R(-x)] = 1, so the moment of R = R(x) is
+            # 1 + E[R^order - 1 - order (R - 1)]. That of the ratio of R and S = R(-x) is
+            # 1 + E[S^(1 - order) R^order - S - order (R - S)]. Both expectations are of nonnegative
+            # functions (Bernoulli's inequality), so they are accurate even if the moment is close
+            # to 1. Ratios are bounded to keep their exponentials finite.
+            first = np.expm1(np.minimum(ratio, 700.0))
+            second = 0.0
+            if kind == "replaced":
+                second = np.expm1(np.minimum(mirrored_ratio[0], 700.0))
+            tangent = 1.0 + second + order * (first - second)
+            gain = np.exp(exponent) - np.exp(density) * tangent
+            log_moment = math.log1p(max(0.0, float(gain[np.isfinite(gain)].sum())))
+        # UP covers relative errors, and 1e-15 the rounding errors of a moment near 1.
         return min(unsampled, (max(0.0, log_moment) * div.UP + 1e-15) / (order - 1.0))
 
-    return curve
+    return divergence
 
 
 def _mixed(pair: LossPair, rate: float) -> LossPair:
     """Return the pair ((1 - rate) Q + rate P, Q) of a Poisson sample with and without a record."""
 
     def inverse(loss):
+        """Return the pair's losses whose mixture has these losses."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             near = np.log1p(np.maximum(np.expm1(np.minimum(loss, 30.0)) / rate, -1.0))
             far = loss - math.log(rate) + np.log1p(-(1.0 - rate) * np.exp(-np.maximum(loss, 1.0)))
@@ -177,6 +203,7 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
         return (1.0 - rate) * q + rate * p
 
     def tails(loss):
+        """Return the four tails of the mixture's loss, which grows with that of the pair."""
         p_cdf, p_sf, q_cdf, q_sf = pair.tails(inverse(loss))
         return mixed(p_cdf, q_cdf), mixed(p_sf, q_sf), q_cdf, q_sf
 
@@ -201,6 +228,10 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     mix = _mixed(pair, rate)
 
     def tails(loss):
+        """Return the four tails of the continuous part, of mass `whole` under either distribution.
+
+        Below 0, they are the tails at the mirrored loss with P and Q exchanged.
+        """
         _, p_sf, _, q_sf = mix.tails(np.abs(loss))
         above = loss >= 0.0
         return (
@@ -247,6 +278,7 @@ def _poisson_gaussian_replaced(sigma: float, rate: float) -> LossPair:
     """Return the pair (1-q) N(0) + q N(1) and (1-q) N(0) + q N(-1)."""
 
     def tails(loss):
+        """Return the four tails of the loss, from the mixtures' tails at its position."""
         z = replaced_gaussian_position(sigma, rate, loss)
         shift = 1.0 / sigma
         below = ndtr(z)
@@ -408,6 +440,7 @@ class _SampledRelease:
         on_grid = div.pair_renyi(self.pairs(), unsampled)
 
         def divergence(order):
+            """Return the divergence of an order; for large orders, that without sampling."""
             # The moment's mode is at order * ratio standard deviations, where atoms must not be
             # cut off.
             if order * ratio < 25.0:
@@ -426,6 +459,7 @@ class _SampledRelease:
         has_closed_form = self.is_replaced and self.is_gaussian
 
         def sampled(at):
+            """Return delta at an epsilon, before it is rounded: the smaller of two formulas."""
             bound = rate * unsampled(_unamplified(at, rate) * DOWN) * ROUND_OFF
             if has_closed_form:
                 bound = min(bound, _replaced_gaussian_delta(self.record_sigma, rate, at))
@@ -471,6 +505,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
 
 @event_privacy.register
 def _sampled_group(e: ev.SampledGroup, relation):
+    """Return the privacy of a Poisson sample for a group of records, from its mixtures."""
     group = mixtures(e.event, e.size, relation)
     one = privacy_of(e.event, relation)
     epsilon = sum_up([(e.size, one.epsilon)])
@@ -483,6 +518,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
         return general_group_renyi(one.divergence, order, e.size)
 
     def renyi():
+        """Return a function that maps orders to Renyi divergences, by quadrature or from pairs."""
         if epsilon < math.inf:
             pure = claimed(epsilon).renyi()
 

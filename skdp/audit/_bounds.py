@@ -167,10 +167,12 @@ def one_run_epsilon(
     p = _error_probability(confidence)
 
     def rejected(epsilon):
+        """Return True if the guesses contradict (epsilon, delta)-DP at the confidence level."""
         if method == "binomial":
             return _binomial_tail(*counts, epsilon, delta) < p
 
         def min_wrong(r):
+            """Return the minimum probability of a wrong guess, for r of a correct one."""
             unlikely = 1.0 - delta - math.exp(epsilon) * (1.0 - r)
             return max(0.0, (r - delta) * math.exp(-epsilon), unlikely)
 
@@ -213,7 +215,10 @@ def one_run_gaussian_epsilon(
     p = _error_probability(confidence)
 
     def rejected(mu):
+        """Return True if the guesses contradict mu-Gaussian DP at the confidence level."""
+
         def shifted(r):
+            """Return the minimum probability of a wrong guess, for r of a correct one."""
             return float(ndtr(ndtri(r) - mu))
 
         return _recursion_rejects(*counts, shifted, p)
@@ -330,6 +335,7 @@ def halved_epsilon(counts, *, delta, confidence, gaussian=False):
         return gdp_to_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
 
     def rejected(epsilon):
+        """Return True if the test certifies more than two (epsilon, delta)-DP steps can have."""
         total_epsilon, total_delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
         certified = float(epsilons_of_tests(*counts, delta=total_delta, error=error))
         return certified > total_epsilon
@@ -360,6 +366,7 @@ def _limits(true_positives, n_in, false_positives, n_out, error):
 
 
 def _check_runs(true_positives, n_in, false_positives, n_out):
+    """Return the counts; raise `ValueError` if one exceeds its number of runs."""
     counts = {"true_positives": (true_positives, n_in), "false_positives": (false_positives, n_out)}
     for name, (hits, n) in counts.items():
         if not 0 <= check_integer(hits, name, 0) <= check_integer(n, "the number of runs", 1):
@@ -423,6 +430,7 @@ def _largest_rejected(rejected, limit):
 
 
 def _check_guesses(correct, guesses, canaries):
+    """Return the counts; raise `ValueError` unless correct <= guesses <= canaries."""
     correct = check_integer(correct, "correct", 0)
     guesses = check_integer(guesses, "guesses", correct)
     return correct, guesses, check_integer(canaries, "canaries", max(guesses, 1))

@@ -171,6 +171,7 @@ def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussi
 
 
 def _thresholds(scores_in, scores_out):
+    """Return quantiles of all scores, as the thresholds that are tried."""
     quantiles = np.linspace(0.0, 1.0, N_THRESHOLDS)
     return np.unique(np.quantile(np.concatenate([scores_in, scores_out]), quantiles))
 
@@ -219,7 +220,25 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
 
 
 def _scorers(inside, outside, names, columns):
-    """Return the candidates as (name, function); scores are larger with the canary."""
+    """Return the statistics that may tell fits with the canary from fits without it.
+
+    These are single numbers, combinations of several, and distances to the mode of one table.
+
+    Parameters
+    ----------
+    inside, outside : ndarray of shape (n_runs, n_numbers)
+        Numbers observed in fits with and without the canary.
+    names : list of str
+        Names of the numbers.
+    columns : sequence of int
+        Numbers that may be used.
+
+    Returns
+    -------
+    list of (str, callable)
+        Names, and functions of an array of such shape that return a score per run, which is larger
+        with the canary.
+    """
     columns = np.asarray(columns)
     difference = np.mean(inside[:, columns], axis=0) - np.mean(outside[:, columns], axis=0)
     # The variance of equal numbers is a rounding error above 0, which depends on the processor.

@@ -364,6 +364,17 @@ def _attack_pairs(pairs, is_two_steps, rounds, new_attack, run):
     A violation found with a removed row is tested again with tables of equal size, because a mean
     also changes with its divisor, and skdp treats the number of rows as public. If the fits that
     are used to choose the test already suggest one, it is not evaluated on further fits before.
+
+    Parameters
+    ----------
+    pairs : list of NeighboringTables
+    is_two_steps : bool
+        True if the tables of a pair are two steps apart.
+    rounds : list of _Round
+        Numbers of fits, with which the attacks are run one after another.
+    new_attack : callable
+        Maps a pair and `is_two_steps` to an `_Attack`.
+    run : _CountedRuns
     """
     attacks = [new_attack(pair, is_two_steps=is_two_steps) for pair in pairs]
     result, attack, n_runs = _run_attacks(attacks, rounds, run)
@@ -502,7 +513,7 @@ class _Fitter(FrozenValue):
         ids = np.append(self.persons, self.persons.max() + 1 + np.arange(n_canaries))
         return fit_persons(model, X, y, ids[repeated])
 
-    def observe(self, X, y, probe, *, canary_rows=None, other_rows=1):
+    def fit_and_observe(self, X, y, probe, *, canary_rows=None, other_rows=1):
         """Return all numbers in a fitted clone, and its output for the probe."""
         fitted = self.fit(X, y, canary_rows=canary_rows, other_rows=other_rows)
         return observe(fitted, probe)
@@ -598,7 +609,7 @@ class _Attack:
             canary_rows = 1
         probe = self._probe
         order = _table_order(n_target - len(observations[0]))
-        observe_table = delayed(self._fitter.observe)
+        observe_table = delayed(self._fitter.fit_and_observe)
         jobs = []
         for is_out in order:
             job = observe_table(tables.X_in, tables.y_in, probe)
@@ -743,7 +754,8 @@ class _Attack:
                 # A table for which the estimator raises an error is left out.
                 with suppress(ValueError):
                     self._others += [
-                        self._fitter.observe(X, y, probe, other_rows=other_rows) for _ in range(2)
+                        self._fitter.fit_and_observe(X, y, probe, other_rows=other_rows)
+                        for _ in range(2)
                     ]
         return self._others
 
@@ -836,7 +848,17 @@ def _run_attacks(attacks, rounds, run):
 
 
 def _one_run(fitter, canaries, *, delta, confidence, gaussian):
-    """Return the `TestResult` of guesses about the canaries in one fit."""
+    """Return the `TestResult` of guesses about the canaries in one fit.
+
+    Parameters
+    ----------
+    fitter : _Fitter
+    canaries : Canaries
+        The table, and the coins that decided which canaries it has.
+    delta, confidence : float
+    gaussian : bool
+        True to use the trade-off curve of a Gaussian mechanism.
+    """
     fitted = fitter.fit(canaries.X, canaries.y)
     m = len(canaries.coins)
     order = np.argsort(_canary_scores(fitted, canaries), kind="stable")

@@ -328,7 +328,7 @@ def membership_inference(
     random = check_random_state(random_state)
     if members is None:
         is_member = halves(candidates.n_units, 1, random)[0]
-        model, target = candidates.observe(without_accountant(estimator), is_member)
+        model, target = candidates.statistics_of_fit(without_accountant(estimator), is_member)
     else:
         is_member = candidates.units_in(members)
         check_is_fitted(estimator)
@@ -340,7 +340,7 @@ def membership_inference(
         in_shadow = halves(candidates.n_units, n_shadow, random)
         seeds = random.randint(np.iinfo(np.int32).max, size=n_shadow).tolist()
         runs = (
-            delayed(candidates.observe_shadow)(shadow(estimator, seed), mask)
+            delayed(candidates.statistics_of_shadow)(shadow(estimator, seed), mask)
             for seed, mask in zip(seeds, in_shadow, strict=True)
         )
         shadows = run_jobs(
@@ -419,8 +419,23 @@ class _Candidates:
         values = per_row_statistic(model, self.X, self.y, self._access)
         return np.bincount(self.codes, values) / np.bincount(self.codes)
 
-    def observe(self, model, mask):
-        """Return a model fitted to some units, and the statistics of all units for each release."""
+    def statistics_of_fit(self, model, mask):
+        """Fit a model to some units, and return it with the statistics of all units.
+
+        Parameters
+        ----------
+        model : estimator
+            Unfitted; `releases` of `membership_inference` may fit it and publish several models.
+        mask : ndarray of bool of shape (n_units,)
+            True for the units to which the model is fitted.
+
+        Returns
+        -------
+        model : estimator
+            The fitted model; with `releases`, the one that was published last.
+        statistics : ndarray of shape (n_units,)
+            With `releases`, an array of shape (n_releases, n_units).
+        """
         is_row_in = mask[self.codes]
         if self._releases is None:
             groups_in = None
@@ -433,9 +448,12 @@ class _Candidates:
             statistics.append(self.statistic(published))
         return published, np.array(statistics)
 
-    def observe_shadow(self, model, mask):
-        """Return the statistics of a shadow model; the model itself stays in its worker."""
-        return self.observe(model, mask)[1]
+    def statistics_of_shadow(self, model, mask):
+        """Fit a shadow model to some units, and return the statistics of all units.
+
+        The model itself is not returned, so that it stays in its worker.
+        """
+        return self.statistics_of_fit(model, mask)[1]
 
 
 def _evaluate(members, scores, confidence, *, attack, access, train_score, test_score):
@@ -459,7 +477,22 @@ def _evaluate(members, scores, confidence, *, attack, access, train_score, test_
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
-    """Return the scores of an attack with shadow models, one per row."""
+    """Return the scores of an attack with shadow models, one per unit.
+
+    Parameters
+    ----------
+    attack : {"lira", "rmia", "shadow"}
+    target : ndarray of shape (n_units,) or (n_releases, n_units)
+        Statistics of the attacked model.
+    shadows : ndarray of shape (n_shadow, *target.shape)
+        Statistics of the shadow models.
+    fitted : ndarray of bool of shape (n_shadow, n_units)
+        True for the units to which a shadow model was fitted.
+    labels : ndarray of shape (n_units,)
+        Labels for which "shadow" fits separate models.
+    offline : bool
+    variance : {"auto", "global", "row"}
+    """
     if attack == "shadow":
         return _scores.shadow_classifier(target, shadows, fitted, labels)
     if attack == "rmia":

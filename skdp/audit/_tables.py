@@ -359,6 +359,7 @@ def worst_case_tables(estimator, n_samples, relation):
     has_target = is_classifier(estimator) or is_regressor(estimator)
 
     def pair(value, label):
+        """Return tables whose last row, the canary, has this first feature and this target."""
         # Each table has a short row with the canary's label, so both labels occur in each table.
         X = np.zeros((n_samples, 2))
         X[:-1, 0] = SHORT_NORM_FRACTION * max_value

@@ -290,10 +290,12 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     _response_methods = RESPONSE_METHODS
 
     def _check_parameters(self):
+        """Raise `ValueError` for parameters that are wrong for every table."""
         check_choice(self.method, "method", METHODS)
         super()._check_parameters()
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
+        """Publish the model and the calibrator that is fitted to the released counts."""
         make_calibrator = fit_isotonic
         if self.method == "sigmoid":
             make_calibrator = fit_sigmoid

@@ -121,6 +121,7 @@ class NoisyLloyd(FrozenValue):
 
     @cached_property
     def mechanism(self):
+        """The mechanism of all stages; its `parts` are those of the moments, counts and steps."""
         moments_guarantee, rest = split_guarantee(self.guarantee, MOMENTS_FRACTION)
         counts_guarantee, steps_guarantee = split_guarantee(rest, COUNTS_FRACTION)
         shape = TableShape(n_rows=self.n_rows, n_columns=len(self.low))
@@ -144,6 +145,7 @@ class NoisyLloyd(FrozenValue):
         error_per_noise = math.sqrt(len(self.low)) * self.n_clusters / self.n_rows
 
         def single_step(n_steps):
+            """Return the mechanism of one of `n_steps` steps with equal parts of the budget."""
             budget_fraction = (1.0 - SLACK) / n_steps
             if guarantee.delta == 0.0:
                 return GammaNormMechanism(budget_fraction * total.epsilon, total.sensitivity)
@@ -316,10 +318,16 @@ def _intervals(variances, n_bits):
 
 
 def _add_cells(scale, cells, counts, u, row_weights):
+    """Add the counts of the cells in which the scaled rows are, in place."""
     counts += weighted_bincount(cells.cell_indices(u * scale), row_weights, counts.size)
 
 
 def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
+    """Add the scaled rows to blocks, one per nearest center, in place.
+
+    A block is the sum of (weight, offset) over its rows. The offset is the distance vector of a row
+    from its center, divided by `radius` and clipped to norm 1.
+    """
     rows = u * scale
     nearest = row_distances(rows, centers).argmin(axis=1)
     offsets = clip_rows((rows - centers[nearest]) / radius, 1.0)
@@ -579,6 +587,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.n_clusters
 
     def _planned_names(self, form):
+        """Return the names of the output columns: one distance per cluster."""
         # The number of outputs does not depend on the number of columns.
         n_clusters = check_integer(self.n_clusters, "n_clusters", 1, MAX_CLUSTERS)
         return prefixed_names(self, n_clusters)

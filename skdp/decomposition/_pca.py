@@ -291,6 +291,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.n_components_
 
     def _planned_names(self, form):
+        """Return the names of the components before a fit, or None if their number is unknown."""
         n_components = self.n_components
         if n_components is None:
             if None in (form.n_rows, form.n_columns):

@@ -197,6 +197,7 @@ class AdditiveDisplay(Display):
 
     @property
     def _title(self):
+        """Title of the figure: the number of terms drawn, and the output that they add to."""
         target = "the scores"
         if len(self.outputs) == 1:
             target = f"the score of {escape_control(self.outputs[0])}"
@@ -343,6 +344,7 @@ def tick_writer(largest):
     """Return a function that formats the numbers on an axis up to `largest` for readers."""
 
     def write(value, position=None):
+        """Return the text of a number; matplotlib also passes the position of the tick."""
         if largest >= 1e6 and value:
             return f"{value / 1e6:.4g} M"
         if largest >= 1e4:

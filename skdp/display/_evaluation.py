@@ -88,6 +88,7 @@ class EvaluationDisplay(Display):
         self.pictures[0](ax)
 
     def _draw_roc(self, ax):
+        """Draw the ROC curve with its bands, and the diagonal of guesses."""
         curve = self.report.roc_curve_
         score = self.report.scores_.get("roc_auc")
         label = "ROC"
@@ -101,6 +102,10 @@ class EvaluationDisplay(Display):
         ax.legend(loc="lower right")
 
     def _draw_calibration(self, ax):
+        """Draw the fraction of positives against the predicted probability, with intervals.
+
+        The thin bar is the interval of noise and sampling, the thick bar that of the noise alone.
+        """
         curve = self.report.calibration_curve_
         center = np.clip(curve.y, 0.0, 1.0)
         for (low, high), width, alpha in zip(
@@ -116,6 +121,7 @@ class EvaluationDisplay(Display):
         ax.legend(loc="upper left")
 
     def _draw_confusion(self, ax):
+        """Draw the noisy confusion matrix; colors are fractions of the rows of a true label."""
         matrix = self.report.confusion_matrix_
         counts = matrix.counts
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
@@ -133,6 +139,10 @@ class EvaluationDisplay(Display):
         ax.set(xlabel="predicted label", ylabel="true label", title="Confusion matrix")
 
     def _draw_scores(self, ax):
+        """Draw one row per metric, with its intervals.
+
+        The thin bar is the interval of noise and sampling, the thick bar that of the noise alone.
+        """
         scores = {
             name: score
             for name, score in self.report.scores_.items()

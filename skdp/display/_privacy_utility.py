@@ -113,6 +113,7 @@ class PrivacyUtilityDisplay(Display):
         claims = [clone(estimator).set_params(epsilon=epsilon) for epsilon in epsilons]
 
         def fit_and_score(model):
+            """Return the score on the test rows of a fitted clone."""
             fitted = clone(model).fit(X, y)
             if scoring is None:
                 return fitted.score(X_test, y_test)

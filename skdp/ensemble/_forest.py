@@ -84,11 +84,13 @@ class ForestFit(TreeFit):
 
     @property
     def main_fraction(self):
+        """Fraction of the squared norm of a row that belongs to single columns, not to trees."""
         if self.budget.is_pure:
             return PURE_MAIN_FRACTION
         return MAIN_FRACTION
 
     def _joint_terms(self, state, source):
+        """Return the trees, drawn from the public seed and the released terms."""
         rng = check_random_state(self.seed)
         cuts = None
         if self.budget.is_pure:

@@ -1,4 +1,4 @@
-"""Conversion of each fitted private estimator into a scikit-learn estimator."""
+"""Conversion of fitted private estimators to scikit-learn's, which can be exported to ONNX."""
 
 import copy
 
@@ -136,6 +136,7 @@ def _feature_union(model):
 
 
 def _tuned_threshold(model):
+    """Return the `FixedThresholdClassifier` of a `DPTunedThresholdClassifierCV`."""
     exported = FixedThresholdClassifier(
         to_sklearn(model.estimator_),
         threshold=model.best_threshold_,
@@ -149,6 +150,7 @@ def _frozen(model):
 
 
 def _columns(model):
+    """Return a `ColumnTransformer` whose fitted parts are exported."""
     fitted = _exported_steps(model.transformers_)
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
@@ -180,6 +182,7 @@ def _copied(model, **attributes):
 
 
 def _scores(model):
+    """Return the scores of a linear or additive model as a `Sums`."""
     if hasattr(model, "shape_functions_"):
         return scores_of(model)
     coef = np.atleast_2d(model.coef_)
@@ -237,6 +240,10 @@ def _poisson(model):
 
 
 def _clipped_scores(model, low, high, link):
+    """Return a pipeline that clips the model's scores to [low, high] and applies the link.
+
+    `link` is a linear model that receives the clipped score as its only feature.
+    """
     link = with_attributes(link, coef_=np.ones(1), intercept_=np.float64(0.0))
     return make_pipeline(*_scores(model).as_steps((low, high)), link)
 
@@ -265,6 +272,10 @@ def _clipped_logistic(model):
 
 
 def _vectorizer(model):
+    """Return a pipeline that computes the features of a `DPTableVectorizer`.
+
+    The cells of the columns are mapped to one-hot codes of their groups, which have a weight.
+    """
     cells = cells_of(model, model.kinds_, model.bin_edges_, scaled=model.counts_ is None)
     features = []
     for groups, weight in zip(model._groups(), model._weights(), strict=True):
@@ -290,6 +301,7 @@ def _scaler(model):
 
 
 def _gaussian(model):
+    """Return a pipeline that clips to the bounds, scales to [0, 1] and applies a `GaussianNB`."""
     low, high = model.bounds_
     exported = _with_attributes_of(
         naive_bayes.GaussianNB(),
@@ -303,6 +315,7 @@ def _gaussian(model):
 
 
 def _quantiles(model):
+    """Return the `QuantileTransformer` of released quantiles."""
     exported = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
     # QuantileTransformer maps the outermost quantiles to 0 and 1 even if they repeat (for a normal
     # output, values within 1e-7 of them). Therefore, quantiles are added outside them.
@@ -319,11 +332,13 @@ def _quantiles(model):
 
 
 def _pca(model):
+    """Return the `PCA` of a private one."""
     names = ("components_", "mean_", "explained_variance_", "n_components_")
     return _with_attributes_of(decomposition.PCA(model.n_components_), model, *names)
 
 
 def _imputer(model):
+    """Return the `SimpleImputer` of the released statistics."""
     strategy = model.strategy
     if strategy == "constant":
         # The constant is unknown until the fit below finds it as the only value.
@@ -336,6 +351,7 @@ def _imputer(model):
 
 
 def _kmeans(model):
+    """Return a pipeline of a shift by the mean of the centers and the `KMeans` of the centers."""
     # KMeans expands squared distances, which loses digits if the centers are far from 0.
     centering = preprocessing.StandardScaler(with_std=False)
     centers = centering.fit_transform(model.cluster_centers_)
@@ -344,6 +360,7 @@ def _kmeans(model):
 
 
 def _bins(model, encode):
+    """Return a `KBinsDiscretizer` with the model's bin edges and this encoding."""
     sizes = model.n_bins_
     exported = preprocessing.KBinsDiscretizer(
         np.maximum(sizes, 2), encode=encode, strategy="uniform"
@@ -361,6 +378,10 @@ def _mean_transformer(model):
 
 
 def _histogram(model):
+    """Return a pipeline that computes the one-hot or ordinal features of a histogram.
+
+    `MaxAbsScaler` divides by 1 / factor, so the features are multiplied by the model's factor.
+    """
     if model.categories is not None or model.interactions or model.encode not in BIN_ENCODINGS:
         raise export_error(model, NO_HISTOGRAM)
     width = len(model.n_bins_)
@@ -371,6 +392,7 @@ def _histogram(model):
 
 
 def _one_hot(model):
+    """Return the `OneHotEncoder` of a `DPOneHotEncoder` without a column for other categories."""
     if model.other is not None:
         raise export_error(model, NO_OTHER)
     encoder = preprocessing.OneHotEncoder(

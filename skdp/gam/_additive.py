@@ -85,7 +85,8 @@ class FittedTerms(FrozenValue):
 class RawTableModel(TableEstimator):
     """Base of models for raw tables with numeric, categorical and date columns.
 
-    The plan is that of a `ColumnsFit`. Its ``run`` returns terms, their values and a constant.
+    The plan is that of a `ColumnsFit`; the `run` of each of its subclasses documents what it
+    returns.
     """
 
     _accepts = ("categorical", "string", "allow_nan")
@@ -96,6 +97,7 @@ class RawTableModel(TableEstimator):
         plan.mechanism.check(rows.X)
 
     def _read_table(self, X, y=None):
+        """Return the `ReadTable` of the columns and the target."""
         columns, kinds = read_kinds(self, X)
         classes, targets = self._read_target(y, columns.shape[0])
         shape = self._shape_of(columns, classes=classes, kinds=kinds)
@@ -241,6 +243,7 @@ class TermsModel(RawTableModel):
         return self
 
     def _scores(self, X):
+        """Return the scores of samples, of shape (n_samples, ...) as `intercept_`."""
         scores = []
         for _, contributions in self._iter_contributions(X):
             scores.append(contributions.sum(axis=1))

@@ -112,6 +112,10 @@ def residual_sums(cells, design, residuals, weights, step):
 
 
 def _add_residuals(totals, block, scores, residuals, step):
+    """Add the clipped residuals of a block's rows to the sums of their codes, in steps of `step`.
+
+    `block` is a part of the `cells` of `residual_sums`, with the loops of its process.
+    """
     get_loops(block.loops).add_residual_sums(
         totals,
         block.codes,

@@ -95,6 +95,7 @@ class Explanation(NDArrayOperatorsMixin):
         return self._contributions.reshape(len(self), -1)
 
     def _column_names(self):
+        """Return the names of the contributions: of terms, and with several outputs of both."""
         if self._contributions.ndim == 2:
             return list(self.names)
         return [f"{name}: {output}" for name in self.names for output in self.outputs]
@@ -153,6 +154,7 @@ class Explanation(NDArrayOperatorsMixin):
         return head, rows
 
     def _title(self):
+        """Return the title of the printed table."""
         title = f"What {len(self.names)} terms add to the scores of {len(self)} rows"
         if len(self) > MAX_ROWS:
             title += f", the first {MAX_ROWS} shown"
@@ -163,6 +165,7 @@ class Explanation(NDArrayOperatorsMixin):
         return "\n".join([self._title(), *align_columns([head, *rows])])
 
     def _repr_html_(self):
+        """Return the table as HTML, for notebooks."""
         head, rows = self._rows()
         title = html_text(self._title())
         return html_fragment(f"<p>{title}</p>", html_table(rows, head=head))

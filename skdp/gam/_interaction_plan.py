@@ -151,6 +151,12 @@ class InteractionFit(AdditiveFit):
 
     @property
     def _extra_fractions(self):
+        """Fractions of the remaining budget for the stages of all rounds.
+
+        A confirmation receives more with little signal; stages that do not run are left out. With
+        Gaussian noise the choices are among the stages, because their scores are released with such
+        noise.
+        """
         rounds = ROUNDS[: len(self.round_sizes)]
         fractions = {
             stage: fraction
@@ -178,6 +184,7 @@ class InteractionFit(AdditiveFit):
 
     @property
     def _early_stages(self):
+        """Stages of all rounds, which run before the last steps, in their order."""
         stages = []
         clip = self.task.clip
         unit_of_squares = ""
@@ -248,6 +255,12 @@ class InteractionFit(AdditiveFit):
         return self.budget.mechanism(fraction, l1=l2_sensitivity, l2=l2_sensitivity)
 
     def _run_steps(self, state, source):
+        """Return everything that is released, given the stages of the columns and the baseline.
+
+        A round takes steps, may set the clip of residuals from their mean square, and chooses
+        tables. The second round also tries tables of three columns. The last steps fit the chosen
+        tables.
+        """
         state = self._take_steps(state, "first_steps", source)
         columns = self._candidate_columns(state)
         pairs = [*itertools.combinations(columns, 2)]
@@ -434,7 +447,22 @@ class InteractionFit(AdditiveFit):
         return np.array(utilities), self.task.clip * sensitivity
 
     def _select(self, number, count, utilities, sensitivity, source):
-        """Return the indices of `count` candidates, chosen one after another."""
+        """Return the indices of `count` candidates of the largest noisy scores, in a round.
+
+        With Gaussian noise, all scores are released at once. The exponential mechanism chooses one
+        candidate after another.
+
+        Parameters
+        ----------
+        number : int
+            Index of the round.
+        count : int
+        utilities : ndarray
+            Exact scores of the candidates.
+        sensitivity : float
+            Sensitivity of a score.
+        source : RandomSource
+        """
         if self.is_gaussian:
             l2_sensitivity = sensitivity * math.nextafter(math.sqrt(len(utilities)), math.inf)
             fraction = self.budget_fractions[f"{ROUNDS[number]}_choice"]

@@ -587,6 +587,10 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         return super()._target_scale
 
     def _task(self, guarantee):
+        """Return the loss for scaled targets, with its constants, as `loss` names it.
+
+        Raise `ValueError` if `loss` is invalid, or is "poisson" with delta = 0.
+        """
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
             return super()._task(guarantee)
         if guarantee.delta == 0.0:

@@ -226,6 +226,7 @@ class AdditiveFit(ColumnsFit):
 
     @property
     def name(self):
+        """Name of the mechanism."""
         if self.budget.is_pure:
             return "Objective perturbation, Laplace noise, on private bins"
         return "Noisy gradients, Gaussian noise, on private bins"
@@ -457,6 +458,10 @@ class AdditiveFit(ColumnsFit):
         )
 
     def _steps_noise(self, size, n_steps, budget_fraction=None):
+        """Return the noise of `n_steps` steps on `size` weights.
+
+        The default budget fraction is that of the last steps.
+        """
         return self.budget.noise(
             budget_fraction or self.budget_fractions["steps"],
             size,
@@ -887,7 +892,29 @@ class AdditiveFit(ColumnsFit):
         report_progress=False,
         steps_per_root=_descent.STEPS_PER_ROOT,
     ):
-        """Return the weights and the regularization strength of the last steps."""
+        """Return the weights after noisy steps, and the regularization strength of the last ones.
+
+        Parameters
+        ----------
+        cells : JointCodes
+            Cells and targets of the rows.
+        design : BlockDesign
+        residuals : Residuals
+        source : RandomSource
+            Source of the noise, which the charge returned.
+        budget_fraction : float
+            Fraction of the budget for all steps.
+        start : ndarray of shape (design.size, n_outputs), default=None
+            Initial weights; None means zeros.
+        variance : float, default=None
+            Released variance of numeric targets, for the penalty; None for other targets.
+        drift : IterateDrift, default=None
+            Collects the iterates, for standard errors.
+        report_progress : bool, default=False
+            True to report each step, with the epsilon spent so far.
+        steps_per_root : float
+            Number of steps per square root of the condition number.
+        """
         problem = self._problem(design, budget_fraction, steps_per_root)
         if self.budget.is_pure:
             # These sums are not exact, and the noise covers only the rounding in short blocks.
@@ -908,6 +935,7 @@ class AdditiveFit(ColumnsFit):
         step = _descent.residual_grid(self.task.clip, self.n_rows)
 
         def noisy_gradient(weights):
+            """Return the noisy sum of gradients at some weights."""
             if drift is not None:
                 drift.add(weights)
             exact = _descent.residual_sums(rows, design, residuals, weights, step)
@@ -926,7 +954,20 @@ class AdditiveFit(ColumnsFit):
         )
 
     def _penalty_rule(self, design, problem, noise, budget_fraction, variance):
-        """Return the function that maps early iterates to the penalty for the second half."""
+        """Return the function that maps early iterates to the penalty for the second half.
+
+        Parameters
+        ----------
+        design : BlockDesign
+        problem : Schedule
+            The schedule of the steps.
+        noise : mechanism
+            The mechanism of one step.
+        budget_fraction : float
+            Fraction of the budget that all steps have.
+        variance : float or None
+            Released variance of numeric targets; None for other targets.
+        """
         total_noise = self._steps_noise(1, 1, budget_fraction).scale
         if variance is not None:
             return partial(
@@ -939,6 +980,10 @@ class AdditiveFit(ColumnsFit):
             )
 
         def penalty(weights):
+            """Return the penalty that early iterates of a classifier imply.
+
+            With `uses_moments`, it is at least that of the method of moments.
+            """
             strength = self._evidence_penalty(design, weights, problem, noise.scale)
             if not self.uses_moments:
                 return strength

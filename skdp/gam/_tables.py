@@ -319,7 +319,31 @@ def _numeric_axis(term, length):
 
 
 def _label_axis(term, length, max_labels, values):
-    """Return the categories, the groups and the published cells of an axis of categories."""
+    """Return the categories, the groups and the published cells of an axis of categories.
+
+    Parameters
+    ----------
+    term : Term
+        Term of the categorical column.
+    length : int
+        Maximum number of groups of listed categories.
+    max_labels : int
+        Maximum number of listed categories; the others share one group.
+    values : ndarray or None
+        Values of the shape function, by which categories are merged; None merges none, so that
+        at most `length` are listed.
+
+    Returns
+    -------
+    categories : ndarray
+        The listed categories.
+    groups : ndarray of int
+        Group of each cell of the column: of a listed category, "other" or "missing".
+    published : ndarray of int
+        Group of each published cell: the listed categories, then "other" and "missing".
+    margins : ndarray
+        Noisy counts of the published cells, at least 0.
+    """
     (categories,) = term.edges
     counts = np.maximum(term.counts, 0.0)
     n_categories = len(categories)
@@ -418,6 +442,22 @@ def table_sums(cells, tables, scores, residuals, step):
 
 
 def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
+    """Add the residuals of a block's rows to the cells of all tables, in units of `step`.
+
+    Parameters
+    ----------
+    totals : ndarray of shape (n_cells, n_outputs)
+        Sums, changed in place: the cells of one table after another.
+    block : JointCodes
+        A part of the `cells` of `table_sums`, with the loops of its process.
+    tables : list of Table
+    ends : ndarray of int
+        Number of cells up to the end of each table.
+    scores : Scores
+    residuals : Residuals
+    step : float
+        Grid to which residuals are rounded.
+    """
     all_scores = scores(block) + residuals.baseline
     steps = residuals.in_steps(step, block.loops, all_scores, block.targets, block.row_weights)
     column_cells = block.column_cells()

@@ -328,6 +328,7 @@ class DPSimpleImputer(PlannedTransformer):
         return imputer.transform(X)
 
     def _names_made(self, names, parts, form=None):
+        """Return the names of the output columns: those of the input, then the indicators."""
         indicators = []
         if self.add_indicator:
             indicators = [f"missingindicator_{name}" for name in names]
@@ -337,6 +338,7 @@ class DPSimpleImputer(PlannedTransformer):
         return self._fills_numbers(form) is True
 
     def _planned_kinds(self, form, n_columns):
+        """Return the kinds of the output's columns, or None if all are numeric or unknown."""
         # A data frame infers its dtypes from its cells, so they are unknown before the fit.
         if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
             return None
@@ -407,6 +409,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     @property
     def _accepts(self):
+        """Input tags of scikit-learn that are True."""
         if is_choice(self.strategy, "most_frequent", "constant"):
             return ("allow_nan", "string", "categorical")
         return ("allow_nan",)
@@ -450,7 +453,11 @@ def plan_means_of_present(shape, guarantee):
 
 
 def _release_means_of_present(mechanism, X, source, low, high, persons=None):
-    """Return the noisy means of the values that are not missing, within the bounds."""
+    """Release the columns' weights of their bounds, and return the means of present values.
+
+    A value has a weight for each bound, of sum 1: the closer one has the larger weight. The noisy
+    weights give the mean and the number of values.
+    """
     sums = np.zeros((2, X.shape[1]))
     args = (low, high, n_units(X, persons))
     sum_over(Rows(X), _add_weights_of_bounds, sums, *args, row_args=(row_weights_of(persons),))

@@ -236,6 +236,7 @@ class PrivacyAccountant(LedgerView):
         is_new = False
 
         def decide(state):
+            """Return the record that opens a new data set, or None if it is open already."""
             nonlocal is_new
             is_new = state.config is None
             if is_new:
@@ -300,6 +301,7 @@ class PrivacyAccountant(LedgerView):
         charge = request
 
         def decide(state):
+            """Return the record of the charge, or raise an error if the budget does not suffice."""
             nonlocal charge
             charge = state.price_charge(request, epsilon, delta)
             return "charge", _charge_body(charge)
@@ -331,6 +333,7 @@ class PrivacyAccountant(LedgerView):
         run = None
 
         def decide(state):
+            """Return the record of the reuse or of the charge; set `run` or `charge`, too."""
             nonlocal charge, run
             run = state.plan_runs(step["name"], step["steps"]).first_without(step["step"])
             if run is not None:
@@ -596,6 +599,7 @@ class PrivacyAccountant(LedgerView):
             body = limit | body
 
         def decide(state):
+            """Return the record to append; None if the budget is already closed."""
             if kind == "close" and state.closed:
                 return None
             return kind, body
@@ -713,6 +717,7 @@ class PrivacyAccountant(LedgerView):
         before = shared.state
 
         def decide_on(records):
+            """Return the result of `decide` for the state after new records, or raise an error."""
             state = before.with_records(records)
             shared.check_identity(state.identity)
             if state.config is None and not opening:

@@ -156,7 +156,15 @@ def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Re
 
 
 def next_row(end, dataset, kind, body):
-    """Return the `Record.row` of the `next_record`."""
+    """Return the row of a database for the next record: its position, body as JSON, and hash.
+
+    Parameters
+    ----------
+    end : (int, str)
+        Sequence and hash of the last record.
+    dataset, kind : str
+    body : dict
+    """
     try:
         text = canonical_json(body)
         read = json.loads(text)

@@ -53,6 +53,7 @@ def _release_after_fork():
 
 
 def _reset_in_child():
+    """Forget the locks of the parent process, which a fork copies in their state."""
     global _connections
     _connections = threading.RLock()
     _in_use.clear()
@@ -218,6 +219,7 @@ class LockFile(io.FileIO):
                 self.close()
 
     def _lock_byte(self, mode):
+        """Lock or unlock one byte of the file on Windows."""
         # Windows locks from the current position of the file.
         self.seek(_LOCKED_BYTE)
         msvcrt.locking(self.fileno(), mode, 1)

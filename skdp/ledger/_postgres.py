@@ -169,6 +169,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             raise LedgerError(f"the ledger {self.address} cannot be used: {problem}")
 
         def execute(statement, parameters=()):
+            """Execute a statement with SQLite's placeholders."""
             # The driver accepts several statements in one call only without parameters.
             statement = statement.replace("?", "%s")
             return call_driver(connection.execute, statement, parameters or None)
@@ -185,6 +186,7 @@ class PostgreSQLLedger(_sql.TableLedger):
 
 
 def _has_tables(execute):
+    """Return True if the database contains the tables of a ledger."""
     # The session caches lookups of names; the catalog shows what other sessions have committed.
     table = "SELECT 1 FROM pg_tables WHERE schemaname = 'skdp' AND tablename = 'schema_version'"
     return execute(table).fetchone() is not None
@@ -196,6 +198,7 @@ def _fingerprints(execute, position):
 
 
 def _check_server(execute, address):
+    """Raise `LedgerError` unless there is a ledger of this version, and the server has fsync on."""
     if not _has_tables(execute):
         raise LedgerError(f"there is no ledger of skdp in the database {address}")
     version = execute("SELECT max(version) FROM schema_version").fetchone()[0]

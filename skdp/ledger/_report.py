@@ -250,6 +250,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
         filters = {"user": user, "purpose": purpose, "since": since}
 
         def is_selected(entry):
+            """Return True if an entry satisfies all given conditions."""
             if since is not None and entry.time < since:
                 return False
             if user is not None and entry.user != user:

@@ -383,6 +383,7 @@ def _new_name():
 
 
 def _check_plan(planned, name):
+    """Return a sequence of planned charges as a tuple, or raise `ValueError` if it is empty."""
     if not planned:
         raise ValueError(f"{name} is empty: a plan needs at least one PlannedCharge")
     return tuple(planned)

@@ -171,6 +171,7 @@ class SQLiteLedger(_sql.TableLedger):
         lock.write_text(_seal(stamp, self._checked))
 
     def _check_lock(self, lock):
+        """Raise `LedgerError` if the lock file is no longer at its path."""
         if not lock.is_at_its_path():
             raise LedgerError(
                 f"the lock {lock.name} was removed while it was held, so another process may have "
@@ -244,6 +245,7 @@ class SQLiteLedger(_sql.TableLedger):
         return f"{status.st_ino} {status.st_size} {status.st_ctime_ns} {status.st_mtime_ns}"
 
     def _check_schema(self, execute):
+        """Create the tables in an empty file, or raise `LedgerError` for an unusable one."""
         application = execute("PRAGMA application_id").fetchone()[0]
         # Beginning the transaction has rolled back the journal of a killed writer.
         if application == 0 and self._file_status().st_size == 0:

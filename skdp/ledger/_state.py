@@ -383,7 +383,7 @@ class State:
         return state
 
     def _with_record(self, record):
-        """Return the state after one further record."""
+        """Return the state after one further record, which is read by its kind."""
         self.check_not_closed()
         body = record.body
         position = (record.sequence, record.hash)

@@ -255,6 +255,7 @@ class LedgerView(NotCopied):
         return records
 
     def _repr_html_(self):
+        """Return the budget report as HTML, for notebooks."""
         try:
             return self.report()._repr_html_()
         except LedgerError:

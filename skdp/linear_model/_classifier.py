@@ -94,6 +94,7 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
         return check_classes(classes, read_target(self, y, n_rows))
 
     def _assumptions(self):
+        """Return the facts that a fit assumes to be public, including those about labels."""
         assumptions = super()._assumptions()
         class_weight = getattr(self, "class_weight", None)
         if class_weight is not None and not is_balanced(class_weight):

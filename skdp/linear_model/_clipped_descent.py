@@ -175,6 +175,7 @@ class ClippedDescent(PrivateSolver):
         )
 
         def strength_in_data_units(strength):
+            """Return the strength whose penalty on weights / unit is the same as on the weights."""
             # An infinite strength times a weight of 0 would be NaN.
             return min(unit**2 * strength, MAX_STRENGTH)
 
@@ -240,6 +241,11 @@ class ClippedDescent(PrivateSolver):
         return np.concatenate([self._noise_variance(block) for block in blocks])
 
     def _noise_variance(self, curvature):
+        """Return the variance of the noise in the published weights for a block of curvatures.
+
+        The published weights are the mean of the last `n_averaged` iterates. A step's noise changes
+        this mean by the sum of its effects on these iterates, divided by their number.
+        """
         n_steps = self.mechanism.n_steps
         n_averaged = self.update.n_averaged
         cumulative = np.zeros((n_steps + 1, len(curvature)))

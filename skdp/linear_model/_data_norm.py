@@ -13,7 +13,7 @@ from skdp.accounting import Guarantee
 from skdp.linear_model._balanced import BalancedBaseline
 from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
-from skdp.linear_model._row_center import RowCenter, is_rare, rounding_factor
+from skdp.linear_model._row_center import RowCenter, center_rounding_factor, is_rare
 from skdp.linear_model._whitening import RowWhitening
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import Plan, join_plans, plan_release, vector_noise
@@ -126,7 +126,7 @@ class RowsFit:
             baseline_std = self.baseline.score_std
         factor = 1.0
         if self.center is not None:
-            factor = rounding_factor(self)
+            factor = center_rounding_factor(self)
         if self.whitening is not None:
             factor = self.whitening.rounding_factor(self.data_norm / self.constant)
         return PerturbationProblem(

@@ -136,6 +136,7 @@ class PartialFit(PrivateFit):
         return replace(self.terms, composition="basic", rdp_order=None)
 
     def _forget(self):
+        """Restore the attributes that the estimator had before the call."""
         super()._forget()
         for name, value in self._attributes.items():
             setattr(self._estimator, name, value)
@@ -195,6 +196,7 @@ class PrivateSGDModel(PrivateLinearModel):
         """Return the settings in the estimator's parameters; automatic ones are None."""
 
         def requested(name, check, *limits):
+            """Return the checked value of a parameter; None for "auto"."""
             value = getattr(self, name)
             if checks.is_auto(value):
                 return None
@@ -271,8 +273,14 @@ class PrivateSGDModel(PrivateLinearModel):
     def _plan_steps(self, shape, rows, loss_spec, planned=None):
         """Return the plan of a run on planned rows.
 
-        If `planned`, the plan of a run with another loss, is passed, its batches and its number of
-        steps are used.
+        Parameters
+        ----------
+        shape : TableShape
+        rows : RowsFit
+            The releases before the steps, and the guarantee that remains for these.
+        loss_spec : LossSpec
+        planned : WeightsFit, default=None
+            A run with another loss whose batches, number of steps and releases are used.
         """
         checks.check_choice(self.partial_fit_rows, "partial_fit_rows", CALL_DESCRIPTIONS)
         radius = math.inf

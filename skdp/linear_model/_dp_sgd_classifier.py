@@ -33,6 +33,7 @@ LOSSES = ("log_loss", *HINGES)
 
 
 def _has_probabilities(estimator):
+    """Return True; raise `AttributeError` if the loss has no probabilities (for `available_if`)."""
     if estimator.loss not in ("log_loss", "modified_huber"):
         raise AttributeError(
             f"loss is {estimator.loss!r}, which has no probabilities; use 'log_loss' or "
@@ -42,6 +43,7 @@ def _has_probabilities(estimator):
 
 
 def _has_fixed_weights(estimator):
+    """Return True, or raise `AttributeError` if class weights are balanced (for `available_if`)."""
     # scikit-learn also refuses balanced weights in `partial_fit`, because later rows are unknown.
     if is_balanced(estimator.class_weight):
         raise AttributeError(
@@ -383,6 +385,10 @@ class DPSGDClassifier(
 
     @plans_for_groups
     def _plan_call(self, shape, guarantee, with_baseline=True):
+        """Return the plan of a call of `fit` or `partial_fit`.
+
+        With balanced class weights, it begins with the release of the class counts.
+        """
         if not is_balanced(self.class_weight):
             return super()._plan_call(shape, guarantee, with_baseline=with_baseline)
         n_classes = len(self._planned_classes(shape))

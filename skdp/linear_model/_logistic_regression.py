@@ -278,7 +278,18 @@ class DPLogisticRegression(
         return plan_balanced(partial(self._plan_weights, shape), shape.n_rows, n_classes, guarantee)
 
     def _plan_weights(self, shape, guarantee, class_weight, planned=None):
-        """Return the plan of a fit with class weights; see `plan_balanced`."""
+        """Return the plan of a fit with class weights; see `plan_balanced`.
+
+        Parameters
+        ----------
+        shape : TableShape
+        guarantee : Guarantee
+            Guarantee of the fit, without the release of class counts if there is one.
+        class_weight : list of float or BalancedWeights
+            Weight of each class.
+        planned : WeightsFit, default=None
+            The fit that was charged, whose mechanism and settings are used; None to choose them.
+        """
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
         check_choice(self.penalty, "penalty", ("l2",))
         check_choice(self.standard_errors, "standard_errors", ("noise", "total"))

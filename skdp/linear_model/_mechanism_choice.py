@@ -234,7 +234,23 @@ def with_steps_of(requested, settings):
 def _candidate(
     mechanism, C, rows, shape, loss_spec, with_hessian, planned=None, *, is_whitened=False
 ):
-    """Return the candidate of one mechanism; see `choose_mechanism`."""
+    """Return the `MechanismCandidate` of one mechanism; see `choose_mechanism`.
+
+    Parameters
+    ----------
+    mechanism : {"gradient", "objective", "output"}
+    C : float or None
+        Inverse regularization strength; None for an automatic one.
+    rows : RowsFit
+    shape : TableShape
+    loss_spec : LossSpec
+    with_hessian : bool
+        True if a fraction of the budget is for the Hessian.
+    planned : WeightsFit, default=None
+        A fit whose batches and number of steps are used by noisy gradients.
+    is_whitened : bool, default=False
+        True to plan noisy gradients on whitened rows.
+    """
     guarantee = rows.remaining
     if with_hessian:
         guarantee, _ = split_guarantee(mechanism, guarantee)

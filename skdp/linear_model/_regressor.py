@@ -97,6 +97,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         return table
 
     def _charge_needs_no_shape(self):
+        """Return True if a fit charges the same for tables of every shape."""
         # The budget fraction of the baseline depends on the number of rows.
         mechanism = getattr(self, "mechanism", "gradient")
         has_baseline = mechanism == "gradient" and not hasattr(self, "C")

@@ -62,7 +62,7 @@ MIN_UNIT = 0.05
 # Larger tables are not centered, because the sums require dense copies of blocks of a sparse table.
 MAX_COLUMNS = 2000
 # Smallest value of the constant feature, relative to the bound on rows, with which rows are
-# centered; see `rounding_factor`.
+# centered; see `center_rounding_factor`.
 MIN_CONSTANT = 0.05
 # Relative slack in a budget fraction, for rounding errors in noise multipliers.
 SLACK = 1e-6
@@ -181,15 +181,25 @@ def _add_rows(total, block, row_weights, norm, n_rows):
     total += exact_sum(values, (-1.0, 1.0), n_samples=n_rows, row_weights=row_weights)
 
 
-def rounding_factor(rows):
+def center_rounding_factor(rows):
     """Return the factor by which centering increases the rounding error of sums of gradients.
 
     Rows are not centered when they are read: a gradient is the residual times the row minus the
-    residual times the center, both times the factors of the columns. The residual is at most the
-    clip over the norm of the centered and scaled row with its constant feature. So both products
-    are at most the clip times 1 plus the norm of the center, times the largest factor of a column,
-    over the constant.
+    residual times the center, both times the factors of the columns. Let a be the largest norm of
+    the center times these factors, over the constant feature. The residual is at most the clip
+    over the norm of the centered and scaled row with its constant feature, so it is at most the
+    clip over the constant. The second product is therefore at most a times the clip, and the
+    first one, which is the gradient plus the second product, at most 1 + a times the clip. The
+    entry of the constant feature is not centered: its error is the bound without centering. The
+    result is 1 + 2 (1 + a), which bounds the sum of the three errors.
+
+    Parameters
+    ----------
+    rows : RowsFit
+        The bound on the norm of rows and the value of the constant feature are read.
     """
+    # The norm of the center is at most `data_norm`. Centered rows are divided by a unit of at least
+    # `MIN_UNIT`, and so is the center; the constant feature is not.
     center_norm = MAX_COLUMN_FACTOR * rows.data_norm
     return 1.0 + 2.0 * (1.0 + center_norm / (MIN_UNIT * rows.constant))
 

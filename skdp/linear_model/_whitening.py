@@ -103,6 +103,7 @@ class RowWhitening(FrozenValue):
 
     @property
     def _n_values(self):
+        """Number of entries in the upper triangle of the second moment."""
         n_features = self.n_columns + 1
         return n_features * (n_features + 1) // 2
 

@@ -205,7 +205,11 @@ class GaussianMechanism(_grid.GridMechanism):
         return -self.scale_for(size) * math.sqrt(terms) * float(ndtri(probability))
 
     def _on_grid(self, size):
-        """Return the grid step for `size` values, and the standard deviation in steps."""
+        """Return the grid step for `size` values, and the standard deviation in steps.
+
+        Raise `ValueError` if the standard deviation is too large for `size` values, or `size` is
+        not positive.
+        """
         root = math.sqrt(check_integer(size, "size", 1, math.inf))
         step = _grid.grid_step(self.scale, self.sensitivity / root)
         sigma = sigma_in_steps(self.scale, self.sensitivity, root, step)

@@ -186,7 +186,9 @@ class PureMechanism(FrozenValue):
     def check_size(self, size: int) -> None:
         """Raise `ValueError` if `size` is not a positive integer.
 
-        Any number of values can be released together.
+        Any number of values can be released together, because no rounding adds to the sensitivity.
+        Where it does, `check_size` of `GridMechanism` applies. The Laplace mechanism inherits both,
+        that of `GridMechanism` first.
 
         Parameters
         ----------
@@ -213,7 +215,10 @@ class GridMechanism(FrozenValue):
     _mean_error: ClassVar[float]
 
     def _on_grid(self, size: int) -> tuple[float, float]:
-        """Return the grid step for `size` values, and the noise scale in steps."""
+        """Return the grid step for `size` values, and the noise scale in steps.
+
+        Raise the `ValueError` of `check_size` if `size` values cannot be released together.
+        """
         raise NotImplementedError
 
     @staticmethod
@@ -252,6 +257,7 @@ class GridMechanism(FrozenValue):
         ValueError
             If epsilon is too small for this number of values, or `size` is not a positive integer.
         """
+        # Only its error is needed.
         self._on_grid(size)
 
     def grid_for(self, size: int) -> float:

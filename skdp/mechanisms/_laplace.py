@@ -101,7 +101,10 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
         return _grid.laplace_tail(self.scale_for(size), probability, terms)
 
     def _on_grid(self, size):
-        """Return the grid step for `size` values, and the noise scale in steps."""
+        """Return the grid step for `size` values, and the noise scale in steps.
+
+        Raise `ValueError` if epsilon is too small for `size` values, or `size` is not positive.
+        """
         size = check_integer(size, "size", 1, math.inf)
         step = _grid.grid_step(self.scale, self.sensitivity / size)
         scale = scale_in_steps(self.sensitivity, self.epsilon, size, step)

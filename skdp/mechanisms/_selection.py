@@ -44,7 +44,10 @@ def acceptance(scores, scale, stream):
         exponents = (best - scores) / float(scale)
 
     def accepted(index):
+        """Return a boolean for each of some indices, which may repeat."""
+
         def exact(close):
+            """Return the exponents of undecided candidates, as integers and their denominator."""
             differences = [_as_integer(best) - _as_integer(x) for x in scores[index[close]]]
             denominator = scale.numerator << _MIN_EXPONENT
             return np.array(differences, dtype=object) * scale.denominator, denominator
@@ -55,7 +58,11 @@ def acceptance(scores, scale, stream):
 
 
 def choose_exponentially(n, accepted, stream):
-    """Return an index with probability proportional to its acceptance (rejection sampling)."""
+    """Return an index with probability proportional to its acceptance (rejection sampling).
+
+    `accepted` is a function that `acceptance` returns. Candidates are proposed uniformly, in
+    blocks, until one is accepted.
+    """
     block = min(_BLOCK, 4 * n)
     while True:
         proposals = samplers.uniform_integers(n, block, stream)
@@ -68,7 +75,9 @@ def choose_exponentially(n, accepted, stream):
 def permute_and_flip(n, accepted, stream):
     """Return the index of the first accepted candidate in a random order.
 
-    The best candidate is always accepted.
+    `accepted` is a function that `acceptance` returns: it accepts the best candidate always, and
+    others at random, so at least one of the n candidates is accepted. As all candidates are decided
+    at once, those after the first accepted one do not matter.
     """
     order = samplers.random_order(n, stream)
     return order[np.argmax(accepted(order))]
@@ -84,7 +93,8 @@ def _as_integer(score):
 class _Selection(_grid.PureMechanism):
     """Base class of mechanisms that choose a candidate.
 
-    A subclass defines ``_choose(n, accepted, stream)``, which returns an index; see `acceptance`.
+    A subclass defines ``_choose(n, accepted, stream)``, which returns the index of one of n
+    candidates. `accepted` is a function that `acceptance` returns.
     """
 
     monotonic: bool = checked(checks.check_boolean, default=False)
@@ -119,6 +129,7 @@ class _Selection(_grid.PureMechanism):
 
     @property
     def _factor(self):
+        """Scale of the noise, relative to sensitivity / epsilon."""
         if self.monotonic:
             return 1
         return 2
@@ -176,6 +187,7 @@ class _Selection(_grid.PureMechanism):
         return int(candidates[self._chosen(array[candidates], stream)])
 
     def _chosen(self, scores, stream):
+        """Return the index of the chosen candidate among finite scores."""
         scale = Fraction(self.sensitivity) * self._factor / Fraction(self.epsilon)
         return self._choose(len(scores), acceptance(scores, scale, stream), stream)
 
@@ -275,7 +287,7 @@ class PermuteAndFlip(_Selection):
 
 # For each noise distribution, the mechanism with the same event as the index of the largest noisy
 # score. With Gumbel and exponential noise, the index also has the distribution of that mechanism's
-# choice.
+# choice, so it is drawn by that mechanism. With Laplace noise, only the event is used.
 _EQUIVALENT: dict = {
     "gumbel": ExponentialMechanism,
     "laplace": PermuteAndFlip,
@@ -340,6 +352,7 @@ class ReportNoisyMax(_Selection):
 
     @property
     def _choose(self):
+        """The choice of the equivalent mechanism; `_chosen` does not use it for Laplace noise."""
         return _EQUIVALENT[self.noise]._choose
 
     def __post_init__(self):
@@ -357,6 +370,7 @@ class ReportNoisyMax(_Selection):
     expected_error.__doc__ = _Selection.expected_error.__doc__
 
     def _chosen(self, scores, stream):
+        """Return the index of the choice; with Laplace noise, that of the largest noisy score."""
         if self.noise != "laplace":
             return super()._chosen(scores, stream)
         step, scale = self._laplace_grid()

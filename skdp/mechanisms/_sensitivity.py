@@ -49,6 +49,9 @@ def bounded_sum_sensitivity(
 ) -> float:
     """Return the sensitivity of a vector of column sums of bounded values.
 
+    It is for releases that users write with a mechanism, such as ``LaplaceMechanism(epsilon,
+    sensitivity)``; skdp's own plans compute their sensitivities.
+
     Parameters
     ----------
     bounds : tuple of (low, high)
@@ -63,8 +66,9 @@ def bounded_sum_sensitivity(
     -------
     float
         The norm over all columns, rounded up, of ``max(|low|, |high|)`` under add/remove and of
-        ``high - low`` under replace-one. It also bounds the change of `skdp.base.exact_sum`, plus
-        one step of its grid for each column whose range does not contain 0 under replace-one.
+        ``high - low`` under replace-one. It also bounds the change of `skdp.base.exact_sum` under
+        add/remove. Under replace-one, the rounding of `exact_sum` must be added to it: one step of
+        its grid for each column whose range does not contain 0.
 
     Raises
     ------

@@ -154,6 +154,7 @@ def sampler_of(stages):
         return f"{texts[0]}, in each stage"
 
     def write(unit):
+        """Return the text of what each stage reads, for a privacy unit."""
         reads = [for_unit(stage.reads, unit) for stage in stages]
         if len(set(reads)) == 1:
             return f"{reads[0]}, in each stage"

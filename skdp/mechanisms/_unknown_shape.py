@@ -213,6 +213,13 @@ def columns_named(params):
             for key in params[name]:
                 if isinstance(key, str | Integral):
                     yield name, key
+    if isinstance(params.get("same_as"), Mapping):
+        for source in params["same_as"].values():
+            # An entry is the column that is copied, or that column and a dict of its values.
+            if isinstance(source, tuple) and source:
+                source = source[0]
+            if isinstance(source, str | Integral):
+                yield "same_as", source
     targets = params.get("target")
     for key in targets if isinstance(targets, list | tuple) else [targets]:
         if isinstance(key, str | Integral) and not isinstance(key, bool):

@@ -75,6 +75,7 @@ def average_precision_range(counts):
     total = max(positives.sum(), 1e-300)
 
     def mean_precision(n_false):
+        """Return, per cell, the sum of precisions at its positives, after `n_false` negatives."""
         # The mean of t / (t + n_false) as the number t of true positives grows through the cell.
         start = true_before + n_false
         growth = np.log1p(positives / np.where(start > 0.0, start, 1.0))

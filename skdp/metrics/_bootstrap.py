@@ -114,6 +114,7 @@ class Errors(FrozenValue):
 
 
 def _interval(value, errors, low, high, slack):
+    """Return the basic bootstrap interval of a value from draws of its error."""
     tail = (1.0 - CONFIDENCE) / 2.0
     smallest, largest = np.nanquantile(errors, [tail, 1.0 - tail], axis=0)
     below, above = slack

@@ -52,6 +52,7 @@ def _release_cells(
     scores = read_scores(y_score, "y_score", len(codes))
 
     def make_statistics(n_units, guarantee):
+        """Return the statistics whose counts are released, as `release_metric` requires."""
         return BinaryCounts.on_grid(n_units, guarantee, classes, score_bounds, n_bins=n_bins)
 
     return release_metric(
@@ -120,10 +121,12 @@ def _square(n_classes):
 
 
 def _log_losses(codes, probabilities):
+    """Return each row's log loss: minus the log of its class's probability."""
     return -np.log(probabilities[np.arange(len(codes)), codes])
 
 
 def _squared_distances(codes, probabilities):
+    """Return each row's Brier loss; with two classes, that of the second class alone."""
     if probabilities.shape[1] == 2:
         return np.square(probabilities[:, 1] - codes)
     labels = codes[:, np.newaxis] == np.arange(probabilities.shape[1])
@@ -131,10 +134,12 @@ def _squared_distances(codes, probabilities):
 
 
 def _hit_rate(counts):
+    """Return the fraction of hits among all rows; `counts` are misses and hits."""
     return counts[..., 0, 1] / np.maximum(counts.sum(axis=(-2, -1)), 1e-300)
 
 
 def _mean_hit_rate(counts):
+    """Return the mean over classes of the fraction of hits; 0 for a class without rows."""
     totals = counts.sum(axis=-1)
     is_known = totals > 0.0
     return np.where(is_known, counts[..., 1] / np.where(is_known, totals, 1.0), 0.0).mean(axis=-1)
@@ -803,6 +808,7 @@ def dp_log_loss(
     probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(labels))
 
     def make_statistics(n_units, guarantee):
+        """Return the statistics whose sums are released, as `release_metric` requires."""
         return LossSums(
             n_units=n_units,
             guarantee=guarantee,
@@ -897,6 +903,7 @@ def dp_brier_score(
         bound = 1.0
 
     def make_statistics(n_units, guarantee):
+        """Return the statistics whose sums are released, as `release_metric` requires."""
         return LossSums(
             n_units=n_units,
             guarantee=guarantee,

@@ -147,7 +147,7 @@ def release_matrix(counts, total, mechanism, n_released, stream, n_draws, *, is_
 
 
 def confusion_value(matrix, classes):
-    """Return the `NoisyConfusionMatrix` of a released matrix."""
+    """Return the `NoisyConfusionMatrix` of a released matrix, clipped to possible counts."""
 
     def identity(counts):
         return counts

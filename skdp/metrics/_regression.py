@@ -34,6 +34,7 @@ def _release_error(
     bound = (high - low) ** power
 
     def make_statistics(n_units, guarantee):
+        """Return the `LossSums` of the metric for a number of rows, or persons."""
         return LossSums(
             n_units=n_units, guarantee=guarantee, name_of_metric=metric, loss=loss, bound=bound
         )

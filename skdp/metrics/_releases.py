@@ -116,7 +116,7 @@ class BinaryCounts(CellCounts):
     def on_grid(
         cls, n_units, guarantee, classes, score_bounds, *, threshold=0.5, n_bins=CALIBRATION_BINS
     ):
-        """Return the counts on the grid for public numbers."""
+        """Return the counts on a grid that depends only on public numbers and the guarantee."""
         edges = probability_edges(number_of_cells(n_units, guarantee), (threshold,), n_bins)
         return cls(
             sizes=(2 * (len(edges) + 1),),
@@ -142,7 +142,7 @@ class BinaryCounts(CellCounts):
         return self.mechanism.release(statistics, random_state=source)
 
     def metrics(self, noisy, mechanism, source):
-        """Return the `BinaryCells`."""
+        """Return the `BinaryCells` of the noisy counts; bootstrap draws come from `source`."""
         counts = noisy.astype(np.float64).reshape(2, -1)
         matrix = release_matrix(
             counts, self.n_units, mechanism, self.size, source.stream(), N_DRAWS
@@ -199,7 +199,7 @@ class MulticlassCounts(CellCounts):
 
     @classmethod
     def of_classes(cls, n_units, guarantee, n_classes, *, has_probabilities, has_areas):
-        """Return the counts for public numbers."""
+        """Return the counts with the requested blocks; sizes depend only on public numbers."""
         sizes = [n_classes**2]
         edges = None
         if has_probabilities:
@@ -242,7 +242,7 @@ class MulticlassCounts(CellCounts):
         return count_cells(cells, self.sizes, row_weights)
 
     def metrics(self, noisy, mechanism, source):
-        """Return the `MulticlassMetrics`."""
+        """Return the `MulticlassMetrics` of noisy counts; bootstrap draws come from `source`."""
         blocks = np.split(noisy.astype(np.float64), np.cumsum(self.sizes)[:-1])
         n_rows = [self.n_classes] + [2] * (len(blocks) - 1)
         matrices = [
@@ -300,7 +300,7 @@ class LossSums(RowSums):
         return self.exact_sums(np.column_stack([values, values * values]), row_weights)
 
     def metrics(self, noisy, mechanism, source):
-        """Return the `NoisyScore` of the mean."""
+        """Return the `NoisyScore` of the mean loss; bootstrap draws come from `source`."""
         return mean_score(
             self.name_of_metric,
             self.uncentered(noisy),

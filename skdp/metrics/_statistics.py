@@ -135,13 +135,15 @@ class RowSums(MetricStatistics):
     def sensitivities(self):
         """The (L1, L2) sensitivities of the sums, with their rounding."""
         # `exact_sum` rounds each value towards zero, which never increases a norm. Rounding
-        # increases the difference of two values by at most one step of the grid.
+        # increases the difference of two values by at most one step of the grid, which is less than
+        # 4 n_units 2**-53; a margin of a factor of 4 is added.
         rounding = self.size * (2.0 * self.n_units) * 2.0**-50
         l1, l2 = self.exact_sensitivities
         return (l1 + rounding) * ROUNDING, (l2 + rounding) * ROUNDING
 
     @cached_property
     def mechanism(self):
+        """The mechanism of least noise: Laplace or Gamma-norm, or Gaussian noise if delta > 0."""
         l1, l2 = self.sensitivities
         epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
         candidates = [LaplaceMechanism(epsilon, l1), GammaNormMechanism(epsilon, l2)]

@@ -90,12 +90,19 @@ def regression_values(y_true, y_pred, target_bounds):
 
 
 def error_covariance(means):
-    """Return the covariance of the squared error and the squared distance of y from its mean.
+    """Return the covariance of e^2 and (y - mean of y)^2, computed from means.
+
+    The error e is in [0, 1] and y in [-1, 1], as in `regression_values`: e is half the difference
+    of y and its prediction.
 
     Parameters
     ----------
     means : ndarray of shape (..., 9)
         Means of `regression_values`.
+
+    Returns
+    -------
+    ndarray of shape (...)
     """
     squared, first, second = means[..., 0], means[..., 2], means[..., 3]
     with_first, with_second = means[..., 7], means[..., 8]
@@ -128,7 +135,7 @@ class RegressionSums(FrozenValue):
 
     @classmethod
     def from_release(cls, sums, statistics, mechanism, stream, n_draws, target_bounds):
-        """Return released sums with bootstrap draws."""
+        """Return the released sums with bootstrap draws of their noise and of sampling errors."""
         noise = statistics.uncentered_noise(draw_noise(mechanism, statistics.size, n_draws, stream))
         return cls(
             sums=sums,
@@ -156,8 +163,9 @@ class RegressionSums(FrozenValue):
     def _sampling_variance(self, name):
         """Return the variance of one row's influence on a metric, from released moments.
 
-        A row's influence on R^2 is -(e^2 - (1 - R^2) d^2) / V, where d is its distance from the
-        mean.
+        A row's influence on R^2 is -((2 e)^2 - (1 - R^2) d^2) / V, where d is the distance of its
+        target from the mean, and V the variance of the targets. Targets are in [-1, 1] here, and e
+        in [0, 1] is half the error (`regression_values`).
         """
         squared, absolute, first, second, fourth_error, third, fourth, *_ = self.moments
         if name == "absolute":
@@ -172,14 +180,17 @@ class RegressionSums(FrozenValue):
         # The variance of squares is at most that of a variable that takes only the values at the
         # two bounds.
         spread = min(max(fourth_central - variance**2, 0.0), 4.0 * max(variance, 0.0))
+        # 1 - R^2. The variance of (2 e)^2 - unexplained * d^2 follows: that of (2 e)^2 is 16 times
+        # that of e^2, and twice its covariance with unexplained * d^2 is 8 unexplained times that
+        # of e^2 and d^2.
         unexplained = 4.0 * squared / variance
-        covariance = self._error_covariance(math.sqrt(error_variance * spread))
+        covariance = self._shrunk_covariance(math.sqrt(error_variance * spread))
         independent = 16.0 * error_variance + unexplained**2 * spread
         # Rounding may make the difference of equal terms negative.
         return max(independent - 8.0 * unexplained * covariance, 0.0) / variance**2
 
-    def _error_covariance(self, max_magnitude):
-        """Return the covariance of e^2 and d^2, shrunk towards 0 where it is mostly noise.
+    def _shrunk_covariance(self, max_magnitude):
+        """Return the `error_covariance`, shrunk towards 0 where it is mostly noise.
 
         The factor is the fraction of the squared covariance that is signal. With a factor of 0, the
         interval of R^2 would be too wide where errors are larger for extreme targets. An unshrunk
@@ -197,6 +208,20 @@ class RegressionSums(FrozenValue):
         return float(np.clip(signal * covariance, -max_magnitude, max_magnitude))
 
     def _score(self, name, statistic, influence, low, high, scale=1.0):
+        """Return the `NoisyScore` of a metric that is a function of the means.
+
+        Parameters
+        ----------
+        name : str
+        statistic : callable
+            Function of means of shape (n, 9) that returns n values of the metric.
+        influence : {"squared", "absolute", "r2"}
+            Row's influence on the metric, whose variance is that of the sampling error.
+        low, high : float
+            Range of the metric.
+        scale : float, default=1.0
+            Factor of the influence, in the unit of the metric.
+        """
         means = self.sums / self.n_units
         value = float(statistic(means[np.newaxis])[0])
         noise = statistic(self._noisy_means) - value

@@ -78,6 +78,7 @@ def describe_rows_of_search(search):
     memberships = search.layout.splits.describe(is_part=search.strategy == "disjoint")
 
     def write(unit):
+        """Return the description for a privacy unit, "row" or "person"."""
         texts = [for_unit(STRATEGY_TEXTS[search.strategy], unit), for_unit(memberships, unit)]
         if search.refits:
             refitted = "the chosen candidate"
@@ -159,6 +160,7 @@ def _delegate_to_best_estimator(name):
     """Return a method that calls the published model's method, if that model has it."""
 
     def has_method(search):
+        """Return True; raise `AttributeError` if the published model lacks the method."""
         _check_may_publish(search, name)
         getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
@@ -423,6 +425,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return tags
 
     def _routed(self, params):
+        """Return the arguments of `fit` that are routed to the estimator."""
         # Without params, `process_routing` returns an object that has every attribute, and `in`
         # does not terminate on it.
         if not params or not get_config()["enable_metadata_routing"]:
@@ -430,6 +433,16 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return process_routing(self, "fit", **params).estimator.fit
 
     def _publish(self, fit, search, outcome):
+        """Publish the scores, the best candidate and, if there is one, its model.
+
+        Parameters
+        ----------
+        fit : PrivateFit
+        search : SearchFit
+            The fits that were charged.
+        outcome : Outcome
+            Released scores of the candidates, the index of the best one, and its model or None.
+        """
         candidates = search.task.candidates
         best = outcome.best
         candidate = candidates[best]
@@ -512,6 +525,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return charged, stages
 
     def _check_published(self, method):
+        """Return the published model; raise `AttributeError` if there is none."""
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise _no_model(method)
@@ -524,6 +538,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
 
 
 def _no_model(method):
+    """Return the error of a method that needs a published model."""
     return AttributeError(
         f"{method} needs a published model, but strategy='cv', which strategy='auto' may choose, "
         "publishes none with refit=False: set refit=True"

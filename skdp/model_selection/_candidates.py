@@ -137,6 +137,7 @@ class Rows(FrozenValue):
             persons = read_persons(self.persons.codes[rows], len(rows))
 
         def index_rows(value):
+            """Return the selected rows of an argument with one entry per row; others unchanged."""
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
             if has_rows and np.shape(value)[:1] == (len(self.y),):
                 return take_rows(indexable_table(value), rows)

@@ -117,6 +117,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
 
     @property
     def _prefit_model(self):
+        """The estimator without the `FrozenEstimator` around it."""
         if isinstance(self.estimator, FrozenEstimator):
             return self.estimator.estimator
         return self.estimator
@@ -125,6 +126,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return ({},)
 
     def _check_parameters(self):
+        """Raise `ValueError` for parameters that are wrong for every table."""
         check_boolean(self.refit, "refit")
         check_n_jobs(self.n_jobs)
         check_integer(self.verbose, "verbose", 0)
@@ -147,6 +149,11 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             self._check_single_model(number_of_splits(cv))
 
     def _check_score_and_splits(self, candidates, table, n_columns):
+        """Raise `ValueError` if a model cannot be scored, or the rows cannot be split.
+
+        A pipeline calls this before its first charge; `table` is a `PublicTable`, as in
+        `BasePrivateSearch`.
+        """
         check_not_iterator(self.cv)
         for candidate in candidates:
             check_accountants(candidate, self.accountant)
@@ -220,6 +227,12 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return BinaryTask(classes=np.asarray(classes), metrics=BINARY_METRICS, method=method)
 
     def _read_plan_and_charge(self, fit, X, y, groups, params):
+        """Read the table, and charge the fits on its splits and the counts of the scores.
+
+        Returns
+        -------
+        SearchRun
+        """
         self._check_parameters()
         if self._is_prefit:
             raise ValueError("a prefit estimator cannot be fitted inside another search")
@@ -229,6 +242,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         splits = self._make_splits(rows.n_units, rows.ids)
 
         def make_score(scoring, pipe):
+            """Return the `PooledCells` of a model; `scoring` is None (see `make_task`)."""
             if fit.terms.unit == "person":
                 check_row_wise(pipe)
             classes = self._check_two_classes(labels_of_candidate(pipe, rows.y))
@@ -289,6 +303,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         )
 
     def _refitted(self, run):
+        """Return the model that is fitted to all rows, after the fits whose scores are counted."""
         refit = run.search.refits[0]
         with suppress_fit_output():
             return refit.fitted(run.rows, run.allow, run.seeds(refit))
@@ -306,6 +321,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         edges = self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
 
         def plan_for_unit(guarantee):
+            """Return the plan of the release of the counts of the model's scores."""
             grid = edges
             if grid is None:
                 grid = self._grid_edges(n_units, guarantee)
@@ -328,7 +344,22 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         )
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
-        """Publish the model and the adjustment computed from released counts."""
+        """Publish the model and the adjustment computed from released counts.
+
+        Parameters
+        ----------
+        fit : PrivateFit
+        plan : Plan
+            The charged plan.
+        model : estimator
+            The model whose scores were counted, or its refit.
+        cells : ScoreCells
+            Released counts of the scores of each class.
+        method : str
+            Method of the model that returns the scores.
+        public, stages, sampler
+            Parts of the privacy statement; see `PrivateFit.publish`.
+        """
         raise NotImplementedError
 
     def _dry_run(self, X, y=None, groups=None, *, n_units, **params):
@@ -361,6 +392,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return self.estimator_
 
     def _check_published(self, method):
+        """Return the published model; raise `NotFittedError` before the fit."""
         check_is_fitted(self, "estimator_")
         return self.estimator_
 

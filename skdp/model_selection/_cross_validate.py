@@ -114,6 +114,7 @@ def dp_cross_validate(
     with PrivateFit(report) as fit:
 
         def make_score_of_folds(rows, splits, guarantee):
+            """Return the function that makes the score of pooled folds; see `make_task`."""
             tests = np.concatenate(splits.test)
             if len(np.unique(tests)) < len(tests):
                 raise ValueError(
@@ -122,6 +123,7 @@ def dp_cross_validate(
                 )
 
             def make_score(metrics, pipe):
+                """Return the `PooledStatistics` of the metrics over all test folds."""
                 if fit.terms.unit == "person":
                     check_row_wise(pipe)
                 return PooledStatistics(
@@ -180,7 +182,24 @@ def grid_guarantee(guarantee):
 
 
 def _scores_of_folds(score, coarse, mechanism, source):
-    """Return noisy metrics of the folds, and their spread where it exceeds that of the noise."""
+    """Return noisy metrics of the folds, and their spread where it exceeds that of the noise.
+
+    Parameters
+    ----------
+    score : PooledStatistics
+    coarse : ndarray of shape (n_folds, n_statistics)
+        Released coarse statistics of the folds.
+    mechanism : mechanism
+        The mechanism that added the noise.
+    source : RandomSource
+        Source of the simulated noise, with which the spread is compared.
+
+    Returns
+    -------
+    fold_scores : dict of str to ndarray of shape (n_folds,)
+    fold_spread : dict of str to float
+        Standard deviations over folds, of the metrics for which noise does not explain it.
+    """
     task = score.task
     sizes = np.array(score.fold_sizes, dtype=float)
     noise = draw_noise(mechanism, coarse.size, N_DRAWS, source.stream()) / score.fold_factor

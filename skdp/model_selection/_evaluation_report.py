@@ -219,6 +219,7 @@ class EvaluationReport(PrintedDocument):
 
 
 def _number(value):
+    """Return the text of a number, with three or four significant digits."""
     if not np.isfinite(value):
         return "unknown"
     if abs(value) < 1e5:
@@ -231,6 +232,7 @@ def _interval(interval):
 
 
 def _confusion_table(matrix: NoisyConfusionMatrix):
+    """Return the rows of the printed confusion matrix, with rounded counts."""
     labels = [str(label) for label in np.asarray(matrix.classes).tolist()]
     table = [("true label", *(f"predicted {label}" for label in labels))]
     for label, counts in zip(labels, np.rint(matrix.counts), strict=True):

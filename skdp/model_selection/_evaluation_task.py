@@ -490,6 +490,7 @@ class _Parts(FrozenValue):
 
     @cached_property
     def parts(self):
+        """Tuple of the steps or models inside the model; () if it has none or is unknown."""
         model = self.model
         kind = type(model)
         if kind is FrozenEstimator:

@@ -95,6 +95,7 @@ class SearchTask(FrozenValue):
 
         @cache
         def plan_fit(candidate, n_samples, guarantee):
+            """Return the `CandidateFit` for a number of training rows."""
             pipeline = self.candidates[candidate].pipeline
             return CandidateFit(replace(pipeline, n_samples=n_samples), guarantee)
 
@@ -266,6 +267,7 @@ class SearchFit(FrozenValue):
 
     @property
     def _name(self):
+        """Name of the plan: its fits or its candidates, the choice and the refit."""
         fits = count_of(len(self.runs), "fit")
         name = f"{fits}, then {self.noisy.name} on the scores"
         if self.strategy not in ("scores", "histogram"):
@@ -419,11 +421,21 @@ def plan_runs(task, strategy, layout):
 
     @cache
     def score_mechanisms(scale):
+        """Return the mechanisms of the choice and of the scores; None for an unused one."""
         if is_search:
             return _selection_mechanisms(task, layout, is_shared, scale)
         return _release_mechanism(task, layout, scale)
 
     def record_paths(scale, stage_scale, patterns):
+        """Return the costliest compositions of the releases that one record takes part in.
+
+        Parameters
+        ----------
+        scale, stage_scale : float
+            Factors on the budget of the fits, and on the budgets of the choice and the scores.
+        patterns : list of Pattern
+            For each kind of record, the runs that train on it and whether scores read it.
+        """
         fits = task.run_plans(layout, scaled(budget, scale))
         score_events = [
             mechanism.event for mechanism in score_mechanisms(stage_scale) if mechanism is not None
@@ -466,7 +478,18 @@ def _number_of_scores(task, layout, is_search):
 
 
 def _selection_mechanisms(task, layout, is_shared, scale):
-    """Return the mechanism that chooses a candidate and the one that releases the scores."""
+    """Return the mechanism that chooses a candidate and the one that releases the scores.
+
+    Parameters
+    ----------
+    task : SearchTask
+    layout : Layout
+    is_shared : bool
+        True if some rows are both trained on and scored. The scores then share the budget with the
+        fits, and have smaller fractions of it.
+    scale : float
+        Factor on the budgets.
+    """
     remaining = 1.0 - task.refit_fraction
     total = task.guarantee
     if is_shared:
@@ -558,6 +581,7 @@ def plan_random_stopping(task, layout, mean_runs):
     budget = replace(total, epsilon=epsilon, delta=runs_delta / mean_runs)
 
     def cost(scale):
+        """Return the `RunCost` of one run, for a factor on the budget."""
         fits = tuple(task.run_plans(layout, scaled(budget, scale)).values())
         return run_cost(fits, budget.delta)
 
@@ -565,6 +589,18 @@ def plan_random_stopping(task, layout, mean_runs):
         budget = replace(budget, delta=runs_delta)
 
     def record_path(scale, run, delta):
+        """Return the event of everything that one record can take part in: all runs and the refit.
+
+        Parameters
+        ----------
+        scale : float
+            Factor on the budget of the refit.
+        run : Event
+            Event of one run: that of the fit for a training row, of the score for a scored row.
+        delta : float
+            Delta of one run that `run` does not contain; it is multiplied by the mean number of
+            runs.
+        """
         events = [ev.RandomStopping(run, mean_runs, 1.0), *task.denominator_events]
         if task.refit:
             events.append(dominating_event(task.refits(scale)))

@@ -141,5 +141,6 @@ def _pure_epsilon(event):
 
 
 def _common_epsilon(fits, delta):
+    """Return the largest epsilon of the fits at this delta."""
     relation = fits[0].guarantee.relation
     return max(get_epsilon(fit.event, delta, relation=relation) for fit in fits)

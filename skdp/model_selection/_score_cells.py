@@ -111,6 +111,17 @@ def plan_counted_fits(task, layout):
     budget = task.budget_part(fraction / max_fits, delta_fraction / max_fits)
 
     def record_paths(scale, noise, patterns):
+        """Return the costliest compositions of the releases that one record takes part in.
+
+        Parameters
+        ----------
+        scale : float
+            Factor on the budget of the fits.
+        noise : mechanism
+            The mechanism of the counts.
+        patterns : list of Pattern
+            For each kind of record, the runs that train on it and whether its score is counted.
+        """
         fits = task.run_plans(layout, scaled(budget, scale))
         refit = []
         if task.refit:

@@ -60,6 +60,7 @@ def is_read_before_charge(model):
 
 
 def _is_known(part):
+    """Return True for a part from skdp or scikit-learn that computes no user-defined function."""
     if of_skdp(part):
         return not get_tags(part).non_deterministic
     # User-defined functions are in no table of accepted steps.
@@ -92,6 +93,7 @@ class PredictedModel(NotCopied):
         return value
 
     def _answer(self, method, X):
+        """Return the stored answer for the predicted rows; for others, the answer of the model."""
         if X is self._X:
             return self._answers[method]
         return getattr(self._model, method)(X)
@@ -162,6 +164,7 @@ def _check_selection(transformer, form):
 
 
 def _selects_by_name(columns):
+    """Return True if a selection of columns contains a name."""
     if isinstance(columns, slice):
         return isinstance(columns.start, str) or isinstance(columns.stop, str)
     columns = np.atleast_1d(np.asarray(columns, dtype=object))

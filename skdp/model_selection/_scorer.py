@@ -72,6 +72,7 @@ class DPScorer:
 
     @property
     def _score_func(self):
+        """Raise `AttributeError`, because no charge covers the scores of many thresholds."""
         # `TunedThresholdClassifierCV` reads this attribute before its first fit, to score many
         # thresholds.
         raise AttributeError(
@@ -153,9 +154,11 @@ class DPScorer:
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
 
             def plan_score(guarantee):
+                """Return the plan of the score plus noise that is calibrated to its sensitivity."""
                 mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
 
                 def run(rows, source, **persons):
+                    """Return the noisy score."""
                     value = self.score.value(*rows, **persons)
                     return float(mechanism.release(value, random_state=source))
 

@@ -275,6 +275,7 @@ class _MeanOverRows(BoundedScore):
     """
 
     def value(self, estimator, X, y, persons=None):
+        """Return the score of the mean of the rows' values, which are clipped to [0, `_bound`]."""
         values = self._row_values(estimator, X, column_or_1d(target_array(y)))
         bound = self._bound
         # NaN counts as the largest value, so the bound holds for every row.
@@ -286,6 +287,7 @@ class _MeanOverRows(BoundedScore):
         return relation == "add_remove"
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity of the score: that of the mean times `_mean_sensitivity`."""
         n_samples = checks.check_integer(n_samples, "n_samples", 1)
         checks.check_relation(relation)
         return self._mean_sensitivity * (1.0 / n_samples + ROUNDING)
@@ -323,10 +325,12 @@ class ErrorCount(BoundedScore):
     monotonic = _MeanOverRows.monotonic
 
     def value(self, estimator, X, y, persons=None):
+        """Return minus the number of wrong predictions, or minus the sum of their row weights."""
         wrong = ~_is_correct(estimator, X, column_or_1d(target_array(y)))
         return -float(times_row_weights(wrong, row_weights_of(persons)).sum())
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return 1: a row, or the weights of a person, count at most 1."""
         checks.check_integer(n_samples, "n_samples", 1)
         checks.check_relation(relation)
         return 1.0
@@ -392,6 +396,11 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
     monotonic = _MeanOverRows.monotonic
 
     def value(self, estimator, X, y, persons=None):
+        """Return the mean recall of the classes.
+
+        With unknown class counts, it is divided by the counts of these rows, so it has no bounded
+        sensitivity.
+        """
         if not self.needs_denominators:
             return super().value(estimator, X, y, persons)
         labels = column_or_1d(target_array(y))
@@ -409,6 +418,7 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
         return float(np.mean(recalls))
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for known class counts."""
         self._check_known()
         return super().sensitivity(n_samples, relation)
 
@@ -421,6 +431,7 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
         return max(self._gains)
 
     def _row_values(self, estimator, X, y):
+        """Return the gain of its class for each correct prediction; 0 for wrong ones."""
         # Rows with an undeclared label have the code -1, which indexes a gain of 0.
         gains = np.array([*self._gains, 0.0])[_class_codes(self.class_counts, y)]
         return gains * _is_correct(estimator, X, y)
@@ -466,12 +477,15 @@ class Recall(_ClassCounts, Accuracy):
         _check_two_classes(classes, self.name)
 
     def value(self, estimator, X, y, persons=None):
+        """Return the recall of the positive class."""
         if not self.needs_denominators:
             return super().value(estimator, X, y, persons)
         n_true, _, n_positive = _positive_counts(estimator, X, y, persons, estimator.classes_)
+        # Without positives, no prediction is a true positive, and the score is 0.
         return n_true / max(n_positive, 1e-300)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for a known number of positives."""
         self._check_known()
         return super().sensitivity(n_samples, relation)
 
@@ -480,6 +494,7 @@ class Recall(_ClassCounts, Accuracy):
         return 1.0 / self.class_counts[1][1]
 
     def _row_values(self, estimator, X, y):
+        """Return `_bound` for each true positive; 0 for other rows."""
         is_positive = _class_codes(self.class_counts, y) == 1
         return self._bound * (is_positive & _is_correct(estimator, X, y))
 
@@ -511,6 +526,11 @@ class F1(_ClassCounts, BoundedScore):
         _check_two_classes(classes, self.name)
 
     def value(self, estimator, X, y, persons=None):
+        """Return F1 of the positive class.
+
+        A known number of positives replaces that of these rows in the denominator, and limits the
+        true positives.
+        """
         if self.needs_denominators:
             classes = estimator.classes_
         else:
@@ -521,6 +541,7 @@ class F1(_ClassCounts, BoundedScore):
         return 2.0 * min(n_true, n_positive) / max(n_positive + n_predicted, 1e-300)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for a known number of positives."""
         self._check_known()
         checks.check_relation(relation)
         n_positive = self._n_positive(checks.check_integer(n_samples, "n_samples", 1))
@@ -559,6 +580,7 @@ class LogLoss(_MeanOverRows):
         return self.bound
 
     def _row_values(self, estimator, X, y):
+        """Return minus the logarithm of the probability of each true label."""
         with np.errstate(all="ignore"):
             probabilities = estimator.predict_proba(X)
             return -np.log(row_sums(np.where(_indicators(estimator, y), probabilities, 0.0)))
@@ -574,6 +596,7 @@ class BrierScore(_MeanOverRows):
     _bound = 1.0
 
     def _row_values(self, estimator, X, y):
+        """Return half the squared distance of the probabilities from the one-hot encoded label."""
         probabilities = estimator.predict_proba(X)
         truth = _indicators(estimator, y)
         # A label that the estimator does not know counts as an additional class with probability 0.
@@ -604,6 +627,11 @@ class ROCAUC(_ClassCounts, BoundedScore):
         vars(self).update(class_counts=_sorted_pair(self.class_counts, self.name))
 
     def value(self, estimator, X, y, persons=None):
+        """Return the fraction of pairs of both classes whose scores are in the right order.
+
+        With known class counts, these are the limits of the sums of the row weights of each class,
+        and the number of pairs is their product. NaN counts as the lowest score.
+        """
         y = column_or_1d(target_array(y))
         scores = _positive_class_scores(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
@@ -631,6 +659,11 @@ class ROCAUC(_ClassCounts, BoundedScore):
         _check_two_classes(classes, self.name)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for known class counts.
+
+        A row is in at most as many pairs as the other class has rows, so its fraction of all pairs
+        is at most 1 over the count of the row's class. A replaced row may change its class.
+        """
         self._check_known()
         limits = self._class_limits(checks.check_integer(n_samples, "n_samples", 1))
         checks.check_relation(relation)
@@ -663,6 +696,7 @@ class AveragePrecision(_ReleasedByCounts):
     methods = ("predict_proba", "decision_function")
 
     def value(self, estimator, X, y, persons=None):
+        """Return the average precision, which is only released by counts of cells."""
         y = column_or_1d(target_array(y))
         codes = category_codes(y, np.asarray(estimator.classes_))
         scores = _positive_class_scores(estimator, X)
@@ -681,7 +715,9 @@ class Precision(_ReleasedByCounts):
     name = "precision"
 
     def value(self, estimator, X, y, persons=None):
+        """Return the precision of the positive class."""
         n_true, n_predicted, _ = _positive_counts(estimator, X, y, persons, estimator.classes_)
+        # Without predicted positives, none of them is true, and the score is 0.
         return n_true / max(n_predicted, 1e-300)
 
     def sensitivity(self, n_samples, relation="add_remove"):
@@ -705,10 +741,13 @@ class MeanSquaredError(_MeanOverRows):
 
     @property
     def _bound(self):
+        """Largest squared error of a row, rounded up."""
         low, high = self.target_bounds
+        # The factor covers the rounding of the difference, of its square and of this product.
         return (high - low) ** 2 * (1.0 + 2.0**-50)
 
     def _row_values(self, estimator, X, y):
+        """Return the squared errors of clipped predictions for clipped targets."""
         predicted, y = _clipped_numbers(estimator, X, y, self.target_bounds)
         return np.square(predicted - y)
 
@@ -730,10 +769,13 @@ class MeanAbsoluteError(_MeanOverRows):
 
     @property
     def _bound(self):
+        """Largest absolute error of a row, rounded up."""
         low, high = self.target_bounds
+        # The factor covers the rounding of the difference and of this product.
         return (high - low) * (1.0 + 2.0**-50)
 
     def _row_values(self, estimator, X, y):
+        """Return the absolute errors of clipped predictions for clipped targets."""
         predicted, y = _clipped_numbers(estimator, X, y, self.target_bounds)
         return np.abs(predicted - y)
 
@@ -792,6 +834,7 @@ class R2(MeanSquaredError):
         return replace(self, target_variance=released)
 
     def value(self, estimator, X, y, persons=None):
+        """Return R2, with the declared variance of the targets or else that of these rows."""
         if not self.needs_denominators:
             return super().value(estimator, X, y, persons)
         with np.errstate(all="ignore"):
@@ -805,6 +848,7 @@ class R2(MeanSquaredError):
         return float(loss == 0.0)
 
     def sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity for a declared variance of the targets."""
         if self.needs_denominators:
             raise ValueError(
                 "the score 'r2' has no known sensitivity without target_variance: pass a public "

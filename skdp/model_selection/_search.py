@@ -178,6 +178,7 @@ class DPGridSearchCV(BasePrivateSearch):
         self.verbose = verbose
 
     def _candidate_params(self):
+        """Return the parameters of all candidates of the grid."""
         _check_names_of_parameters(self.param_grid, "param_grid")
         try:
             return ParameterGrid(self.param_grid)
@@ -356,6 +357,7 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         self.verbose = verbose
 
     def _candidate_params(self):
+        """Return the parameters of `n_iter` candidates, drawn with the seed `sampling_seed`."""
         n_iter = check_integer(self.n_iter, "n_iter", 1)
         seed = self.sampling_seed
         if seed is not None:

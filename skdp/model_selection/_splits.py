@@ -124,6 +124,7 @@ class Splits(FrozenValue):
         unused = any(not (p.trained or p.scored) for p in self.memberships)
 
         def write(unit):
+            """Return the description for a privacy unit, "row" or "person"."""
             if is_part or n_fits == 1:
                 places = "the training set"
                 if is_part and n_fits > 1:
@@ -195,6 +196,7 @@ class Layout(FrozenValue):
             distinct[frozenset(counts.items()), pattern.scored] = pattern, counts
 
         def is_dominated(pattern, counts):
+            """Return True if another row takes part in runs of the same costs and in more."""
             for other, other_counts in distinct.values():
                 if other == pattern:
                     continue

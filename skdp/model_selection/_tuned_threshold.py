@@ -200,11 +200,13 @@ default="balanced_accuracy"
 
     @property
     def _response_methods(self):
+        """Methods of the estimator that may be used, in order of preference."""
         if self.response_method == "auto":
             return RESPONSE_METHODS
         return (self.response_method,)
 
     def _check_parameters(self):
+        """Raise `ValueError` for parameters that are wrong for every table."""
         check_choice(self.scoring, "scoring", tuple(METRICS))
         check_choice(self.response_method, "response_method", ("auto", *RESPONSE_METHODS))
         check_boolean(self.store_cv_results, "store_cv_results")
@@ -214,10 +216,16 @@ default="balanced_accuracy"
         self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
 
     def _grid_edges(self, n_units, guarantee):
+        """Return inner edges of cells whose number suits the noise in their counts."""
         n_cells = number_of_cells(n_units, guarantee, CELLS_FACTOR)
         return tuple(probability_edges(n_cells).tolist())
 
     def _public_edges(self, score_bounds):
+        """Return the inner edges of cells from declared `thresholds`, or None for "auto".
+
+        Edges are probabilities. Decision values, which have no `score_bounds`, are mapped to
+        probabilities by the logistic function.
+        """
         if isinstance(self.thresholds, str) and self.thresholds == "auto":
             return None
         try:
@@ -245,6 +253,7 @@ default="balanced_accuracy"
         return tuple(edges.tolist())
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
+        """Publish the model and the threshold with the best metric of the released counts."""
         bins = cells.bins()
         # If thresholds cannot be distinguished, the usual one is used.
         thresholds = np.array([0.5 if method == "predict_proba" else 0.0])

@@ -53,6 +53,7 @@ def check_validation(variables):
 
 
 def _with_setting(estimator, name, value):
+    """Return a copy with another parameter; the estimator itself if there is no such parameter."""
     try:
         return with_params(estimator, {name: value})
     except (TypeError, ValueError, AttributeError):
@@ -115,6 +116,7 @@ def _check_scores(scorers, candidates, y):
 
 
 def _labels(candidate, y):
+    """Return the labels that a candidate would have; None if they are unknown."""
     try:
         if y is None:
             return None

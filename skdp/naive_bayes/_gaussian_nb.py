@@ -84,7 +84,10 @@ def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
 def _release_class_moments(
     mechanism, n_rows, n_classes, prior, rows, source, low, high, persons=None
 ):
-    """Return the `ClassMoments`."""
+    """Release the counts and sums of all classes, and return the `ClassMoments`.
+
+    The first four parameters are those of the plan. `rows` is a `RowsAndTarget` of class codes.
+    """
     d = len(low)
     row_args = (rows.y, row_weights_of(persons))
     sums = np.zeros((n_classes, 2 * d + 1))
@@ -108,12 +111,19 @@ def class_moments_sensitivity(n_changed, n_columns):
 
     `n_changed` is 1 if a row is added or removed, and 2 if a row is replaced.
     """
-    # The maximum over two cases: the new row belongs to another class, or to the same class.
+    # A row adds 1 to a count, and (u, u^2 - 1/2) in each column, with |u| <= 1: at most 1.5 in L1
+    # norm and 1.25 in squared L2 norm. If a row is replaced by one of another class, the sums of
+    # both classes change. If its class is the same, the count is unchanged, and (u, u^2) changes by
+    # at most 4 in squared L2 norm (u from -1 to 1), and by less than 2 * 1.5 in L1 norm.
     squares = max(n_changed * (1.25 * n_columns + 1.0), (n_changed - 1) * 4.0 * n_columns)
     return n_changed * (1.5 * n_columns + 1.0), math.sqrt(squares)
 
 
 def _add_class_moments(sums, u, row_args):
+    """Add a block's sums of u, of u^2 - 1/2 and of 1 to the rows of their classes, in place.
+
+    u are the row's values, scaled to [-1, 1].
+    """
     codes, row_weights = row_args
     if row_weights is None:
         row_weights = 1.0
@@ -334,6 +344,10 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
 
 def _log_likelihoods(block, constants, means, variances, bounds):
+    """Return a block's log likelihoods plus the classes' constants, of shape (n_rows, n_classes).
+
+    Values are clipped to the bounds, as in the fit.
+    """
     # `row_sums` needs C order. Converting once avoids a copy for each class.
     clipped = np.clip(block, *bounds, order="C")
     scores = []
@@ -344,6 +358,7 @@ def _log_likelihoods(block, constants, means, variances, bounds):
 
 
 def _checked_priors(priors, n_classes):
+    """Return declared class probabilities as an array, or raise `ValueError`."""
     prior = as_doubles(priors)
     if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
         return prior

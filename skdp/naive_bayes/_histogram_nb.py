@@ -142,8 +142,9 @@ class HistogramNBFit(ColumnsFit):
 
     @property
     def _losses_mechanism(self):
+        """Mechanism for the sums of losses at each temperature, which choose the temperature."""
         size = len(INVERSE_TEMPERATURES)
-        # A row's loss is within [-1/2, 1/2].
+        # A row adds a loss within [-1/2, 1/2] at each temperature.
         sensitivity = 0.5 * self._sensitivity_factor
         l2 = math.nextafter(sensitivity * math.sqrt(size), math.inf)
         budget_fraction = self.budget_fractions["calibration"]
@@ -151,6 +152,7 @@ class HistogramNBFit(ColumnsFit):
 
     @property
     def _calibration_mechanism(self):
+        """Mechanism for the counts of the evidence of two classes, in its bins."""
         # A row is in one bin of the evidence, within its class.
         l1 = float(self._sensitivity_factor)
         l2 = math.nextafter(math.sqrt(l1), math.inf)
@@ -158,6 +160,7 @@ class HistogramNBFit(ColumnsFit):
 
     @property
     def _classes_mechanism(self):
+        """Mechanism for the counts of two classes, which limit the levels of cells."""
         # A row is counted once, in its class.
         l1 = float(self._sensitivity_factor)
         l2 = math.nextafter(math.sqrt(l1), math.inf)
@@ -170,9 +173,27 @@ class HistogramNBFit(ColumnsFit):
         return n_evidence_bins(self.n_rows, self._calibration_mechanism.deviation(size=2))
 
     def run(self, read, source, persons=None):
-        """Return the fit at the released level, the terms, their values and the constant.
+        """Release counts, and return the model that follows from them.
 
-        The event of the returned fit is that of this fit; see also `AdditiveFit.run`.
+        Parameters
+        ----------
+        read : RowsAndTarget
+            A `ColumnTable`, and the code of each row's class.
+        source : RandomSource
+            Source of the noise, which the charge returned.
+        persons : Persons, default=None
+            Persons of the rows.
+
+        Returns
+        -------
+        fit : HistogramNBFit
+            This fit, with the maximum level of cells chosen from released counts of the classes.
+            The estimator publishes its scale, sensitivity and stages, which are those of the counts
+            that were released. It has the event of this fit, because budget fractions are equal.
+        terms : list of Term
+        values : list of ndarray of shape (n_cells, n_outputs)
+            Evidence of the cells; there is one output for two classes, otherwise one per class.
+        constant : ndarray of shape (n_outputs,)
         """
         table = read.X
         codes = read.y
@@ -264,6 +285,17 @@ class HistogramNBFit(ColumnsFit):
         """Return the scaled evidence of the second of two classes, and the shift of its score.
 
         The columns are not independent, so the sum of their evidence is too large; see `calibrate`.
+
+        Parameters
+        ----------
+        terms, values, corrections
+            Results of `_log_ratios`.
+        prior : float
+            Released fraction of the second class.
+        rows : Rows
+            Cells of the terms.
+        row_args : tuple of (codes, row_weights)
+        source : RandomSource
         """
         values = [column_values[:, 1] - column_values[:, 0] for column_values in values]
         # The correction changes the evidence in the direction of the row's class.

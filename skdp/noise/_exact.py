@@ -32,6 +32,7 @@ def exp_bounds(numerator, denominator, precision):
     one = 1 << precision
 
     def lower_bound(n):
+        """Return a lower bound on 2**precision * exp(-n / denominator), at most 3 too low."""
         if n == 0:
             return one
         return int(one * (-Decimal(n) / denominator).exp()) - 1
@@ -277,6 +278,7 @@ def truthful(
     numerator, denominator = exponent.as_integer_ratio()
 
     def bounds(index, precision):
+        """Return integer bounds on P(1) for each index, in units of 2**-precision."""
         bits = precision + others.bit_length() + 2
         one = 1 << bits
         low, high = exp_bounds(np.array([numerator], dtype=object), denominator, bits)

@@ -149,6 +149,7 @@ def _is_below_scaled_exp(approximate, factor, exponent, stream):
     """Return True with probability factor * exp(-exponent), which `approximate` approximates."""
 
     def bounds(index, precision):
+        """Return integer bounds on the probability, in units of 2**-precision, for `is_below`."""
         bits = precision + factor.numerator.bit_length()
         numerator = np.array([exponent.numerator], dtype=object)
         low, high = exp_bounds(numerator, exponent.denominator, bits)

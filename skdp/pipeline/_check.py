@@ -170,6 +170,10 @@ class PipelineCheck(PrintedDocument, FrozenValue):
         return vars(self) | {"findings": findings, "steps": steps}
 
     def _rows(self):
+        """Yield the cells of the printed table, for each step: its name, estimator, kind and cost.
+
+        The number of fits is unknown if the number found is 0 and not exact ("x ?").
+        """
         for step in self.steps:
             columns_text = ""
             if step.columns:
@@ -190,6 +194,7 @@ class PipelineCheck(PrintedDocument, FrozenValue):
             yield step.step, step.estimator + columns_text, step.kind, at_least + price + times
 
     def _totals(self):
+        """Return the sentence on the cost of one fit."""
         is_free = self.exact and not any(step.event for step in self.steps)
         if is_free and self.accepted:
             return "no step makes a private release, so a fit charges nothing"
@@ -436,6 +441,7 @@ def _raw_candidates(step):
 
 
 def _row_wise_remedy(estimator):
+    """Return the remedy for an estimator whose output rows depend on other rows."""
     part = estimator
     if isinstance(estimator, FrozenEstimator):
         part = estimator.estimator
@@ -443,6 +449,10 @@ def _row_wise_remedy(estimator):
 
 
 def _of_cross_validator(step, steps):
+    """Yield the findings on the scores, the folds and the candidates of a cross-validating step.
+
+    `steps` are all steps of the pipeline, including those inside this one.
+    """
     if step.kind != "cross_validates":
         return
     message = f"its scores are raw, and so is any choice based on them; {step.advice}"
@@ -506,6 +516,7 @@ def _is_dtype_dependent(estimator):
 
 
 def _accountants(private):
+    """Yield findings if private steps have no accountant, or charge several budgets."""
     accountants = [step.params["accountant"] for step in private]
     without = [step.title for step in private if step.params["accountant"] is None]
     budgets = {id(getattr(accountant, "reservation", accountant)) for accountant in accountants}
@@ -518,6 +529,7 @@ def _accountants(private):
 
 
 def _cost(step, price):
+    """Return the `StepCost` of a step; `price` is its `Cost`, None if it charges nothing."""
     estimator = step.estimator
     if estimator is None:
         name = "passthrough"

@@ -89,6 +89,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
     _classes = None
 
     def _fit_checked(self, fit, X, y, params):
+        """Call a fit with the routed persons, after the checks unless in a dry run."""
         with routed_groups(self, params) as received:
             if self.checks_fits:
                 return self._check_and_fit(fit, X, y, received)
@@ -96,7 +97,21 @@ class CheckedFitsMixin(PrivacyLineMixin):
                 return fit(X, y, **received)
 
     def _check_and_fit(self, fit, X, y, params):
-        """Check all steps, and run a fit."""
+        """Check all steps, and run a fit.
+
+        Parameters
+        ----------
+        fit : callable
+            The bound method of scikit-learn, `fit` or another one that fits.
+        X, y : array-like
+        params : dict
+            Further arguments of the fit, as routed.
+
+        Returns
+        -------
+        object
+            The output of the method.
+        """
         table = X
         is_fitted = False
         try:

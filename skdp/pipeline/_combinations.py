@@ -134,6 +134,7 @@ def _check_methods_of_stack(stack):
 
 
 def _check_methods_of_votes(ensemble):
+    """Raise `ValueError` if a voter lacks the probabilities that soft votes need."""
     if ensemble.voting != "soft":
         return
     method = "predict_proba"
@@ -144,6 +145,7 @@ def _check_methods_of_votes(ensemble):
 
 
 def _check_method_of_threshold(classifier):
+    """Raise `ValueError` if the classifier lacks the method that `response_method` names."""
     method = classifier.response_method
     member = classifier.estimator
     if method != "auto" and not _has_method(member, method):
@@ -153,6 +155,7 @@ def _check_method_of_threshold(classifier):
 
 
 def _check_method_of_self_training(classifier):
+    """Raise `ValueError` if the classifier of a self-training one lacks probabilities."""
     method = "predict_proba"
     member = classifier.estimator
     if not _has_method(member, method):
@@ -162,6 +165,7 @@ def _check_method_of_self_training(classifier):
 
 
 def _check_covariance(model):
+    """Raise `ValueError` if the covariance estimator is a private one."""
     estimator = model.covariance_estimator
     if of_skdp(estimator):
         raise ValueError(
@@ -172,6 +176,7 @@ def _check_covariance(model):
 
 
 def _missing_method(setting, name, member, method, remedy):
+    """Return the error of a setting for which a member has no method."""
     return ValueError(
         f"{setting}, but {name!r}, a {type(member).__name__}, has no {method}: {remedy}"
     )
@@ -195,6 +200,7 @@ def _has_method(member, method):
 
 
 def _check_target_functions(regressor, table):
+    """Raise `ValueError` if a target has both a transformer and functions, or only one function."""
     functions = (regressor.func, regressor.inverse_func)
     n_functions = sum(function is not None for function in functions)
     if regressor.transformer is not None and n_functions:
@@ -204,6 +210,7 @@ def _check_target_functions(regressor, table):
 
 
 def _check_members(ensemble, table):
+    """Raise `ValueError` if names of members repeat, or if weights are of another number."""
     ensemble._validate_names([name for name, _ in ensemble.estimators])
     weights = getattr(ensemble, "weights", None)
     n_members = len(ensemble.estimators)
@@ -212,6 +219,7 @@ def _check_members(ensemble, table):
 
 
 def _check_votes(ensemble, table):
+    """Raise `ValueError` for wrong members, or for a target of several columns."""
     _check_members(ensemble, table)
     if _n_outputs(table) not in (None, 1):
         raise ValueError(f"y has {_n_outputs(table)} columns, but one is expected")
@@ -240,12 +248,14 @@ def _check_sklearn_search(search, table):
 
 
 def _check_two_columns(selector, table):
+    """Raise `ValueError` if the table is known to have fewer than two columns."""
     n_columns = table.form.n_columns
     if n_columns is not None and n_columns < 2:
         raise ValueError(f"the table has {n_columns} columns, but at least 2 are needed")
 
 
 def _check_scored_selection(selector, table):
+    """Raise `ValueError` for fewer than two columns, or for more folds than rows."""
     _check_two_columns(selector, table)
     _check_number_of_folds(selector, table)
 

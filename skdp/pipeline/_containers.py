@@ -57,6 +57,7 @@ def check_container(container):
 
 
 def _check_no_inner_pipelines(container):
+    """Raise `ValueError` if a pipeline of imbalanced-learn has a pipeline before its last step."""
     for name, step in container.steps[:-1]:
         if isinstance(step, Pipeline):
             raise ValueError(
@@ -66,6 +67,7 @@ def _check_no_inner_pipelines(container):
 
 
 def _check_names(container, parameter, names):
+    """Raise `ValueError` if names of steps repeat, contain "__" or are names of parameters."""
     if len(set(names)) < len(names):
         raise ValueError(f"{parameter}: names must differ, got {names}")
     params = container.get_params(deep=False)
@@ -78,6 +80,10 @@ def _check_names(container, parameter, names):
 
 
 def _check_parts(container, parameter, parts):
+    """Raise `ValueError` if a step whose output is needed has no `transform`.
+
+    `parts` are pairs of a name and a step; `parameter` is the parameter that holds them.
+    """
     # The last step of a pipeline may be a model.
     inner = parts
     if isinstance(container, Pipeline):
@@ -144,7 +150,11 @@ def _is_drop(part):
 
 
 def _needs_table(step):
-    """Return True for a private step, or one of scikit-learn, whose fit refuses one dimension."""
+    """Return True if a step refuses one-dimensional columns.
+
+    All private steps do. Of other libraries than scikit-learn, nothing is known about a step:
+    the result is False, and the step itself raises an error if it needs a table.
+    """
     if is_private(step):
         return True
     if not sklearn_name(step):
@@ -168,6 +178,7 @@ MOST_WEIGHT = 1e150
 
 
 def _check_threshold(container):
+    """Raise `ValueError` if the `sparse_threshold` of a container is not a number."""
     threshold = getattr(container, "sparse_threshold", 0)
     if not isinstance(threshold, Real):
         raise ValueError(f"sparse_threshold must be a number from 0 to 1, got {threshold!r}")
@@ -188,6 +199,7 @@ def _check_transform_input(pipe):
 
 
 def _check_weights(weights, names):
+    """Raise `ValueError` if a weight is not a number within limits or belongs to no part."""
     if not isinstance(weights, Mapping | None):
         raise ValueError(
             f"transformer_weights must be a dict of the name of a part to a number, got {weights!r}"

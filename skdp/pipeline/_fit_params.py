@@ -207,6 +207,23 @@ def fits_members(tool):
 def _divide_in_tool(tool, parts, params, method, title):
     """Return the parameters of each member of an ensemble or search without metadata routing.
 
+    Parameters
+    ----------
+    tool : estimator
+    parts : list of (str, estimator)
+        Names and members.
+    params : dict
+        Parameters of the tool's fit.
+    method : str
+        Name of the tool's method.
+    title : str
+        Name of the tool in errors.
+
+    Returns
+    -------
+    dict of str to dict
+        Parameters of each member.
+
     Raises
     ------
     ValueError
@@ -239,7 +256,10 @@ def _method_of(container, name, inner, method):
 
 
 def _divide_by_name(pipe, parts, params, method, title):
-    """Return the parameters of each step of a `Pipeline` without metadata routing."""
+    """Return the parameters of each step of a `Pipeline` without metadata routing.
+
+    The arguments are those of `_divide_in_tool`.
+    """
     received = {name: {} for name, _ in parts}
     for name, value in params.items():
         step_name, _, argument = name.partition("__")
@@ -258,7 +278,10 @@ def _divide_by_name(pipe, parts, params, method, title):
 
 
 def _pass_on(union, parts, params, method, title):
-    """Return the parameters of each part of a `FeatureUnion` without metadata routing."""
+    """Return the parameters of each part of a `FeatureUnion` without metadata routing.
+
+    The arguments are those of `_divide_in_tool`.
+    """
     return {name: params for name, part in parts if is_estimator(part)}
 
 
@@ -266,7 +289,7 @@ def _refuse_all(container, parts, params, method, title):
     """Return no parameters; raise `ValueError` if any are given without metadata routing.
 
     This is the rule of a `ColumnTransformer` and of skrub's containers, and that of ensembles for
-    all parameters except row weights.
+    all parameters except row weights. The arguments are those of `_divide_in_tool`.
     """
     if params:
         raise ValueError(
@@ -277,7 +300,10 @@ def _refuse_all(container, parts, params, method, title):
 
 
 def _route(container, parts, params, method, title):
-    """Return the parameters of each step of a container with metadata routing."""
+    """Return the parameters of each step of a container with metadata routing.
+
+    The arguments are those of `_divide_in_tool`.
+    """
     # Without parameters `process_routing` returns an object that has every attribute.
     if not params:
         return {}
@@ -378,7 +404,18 @@ def _takes_any(parameters):
 
 
 def _check_groups(steps, ids, n_rows, terms):
-    """Return the person ids of all private steps, or raise `ValueError` if they differ."""
+    """Return the person ids of all private steps, or raise `ValueError` if they differ.
+
+    Parameters
+    ----------
+    steps : list of StepParams
+    ids : array-like or None
+        Person ids of a search around the steps.
+    n_rows : int or None
+        None uses the number of ids.
+    terms : LedgerConfig or None
+        Configuration of the ledger that all steps charge; None uses that of each step.
+    """
     private = [step for step in steps if step.is_private]
     receivers = [step for step in private if step.groups is not None]
     if not receivers and ids is None:

@@ -144,6 +144,18 @@ def find_raw_steps(estimator, with_fitted=False, is_sparse=False):
 
 
 def _add_raw_steps(estimator, name, raw_steps, with_fitted, is_sparse):
+    """Add the parts of an estimator that learn from rows without privacy to the list `raw_steps`.
+
+    Parameters
+    ----------
+    estimator : object
+        Other objects than steps and models are skipped.
+    name : str
+        Name of the estimator, which begins the names of its parts.
+    raw_steps : list of RawStep
+    with_fitted, is_sparse : bool
+        As in `find_raw_steps`.
+    """
     # Some classes have no `get_params`, or methods other than those of steps.
     is_part = is_step(estimator) or find_entry(estimator) is not UNKNOWN
     if not is_part or isinstance(estimator, PrivateEstimator):

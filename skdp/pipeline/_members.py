@@ -461,5 +461,6 @@ def listed_candidates(search, name=""):
 
 
 def _is_text(tool, parameter, text):
+    """Return True if a parameter is this text; other values need not be comparable with it."""
     value = getattr(tool, parameter, None)
     return isinstance(value, str) and value == text

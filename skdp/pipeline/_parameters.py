@@ -523,6 +523,7 @@ def _container_kinds(form):
 
 
 def _names(step):
+    """Return the names of the columns that a step receives; None if they are unknown."""
     if step.form.names is not None:
         return np.array(step.form.names, dtype=object)
     if step.form.library == "" or step.n_features is None:

@@ -196,6 +196,7 @@ def joint_scale(
     one = group_size == 1
 
     def fits(scale):
+        """Return True if the event at this scale is within the budget."""
         made = event(scale)
         within = get_epsilon(made, delta, relation=relation, group_size=group_size) <= epsilon
         return within and not (one and get_delta(made, epsilon, relation=relation) > delta)

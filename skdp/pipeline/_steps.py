@@ -382,6 +382,7 @@ def steps_of_search(step):
 
 
 def _is_search(step):
+    """Return True for a private search, which fits pipelines and declares public steps."""
     search = step.estimator
     return step.kind == "private" and of_skdp(search) and hasattr(search, "public_steps")
 
@@ -425,6 +426,7 @@ def unaccepted(steps, public_steps=()):
         raise ValueError(f"public_steps contains {unknown[0]!r}, which is not the name of a step")
 
     def is_excused(step):
+        """Return True if the user declares the step public, which a charged one must not be."""
         # Frozen estimators are not fitted again, and therefore not charged again.
         is_charged = step.kind != "opaque" and holds_private(step.estimator)
         named = {step.name, step.title} & set(public_steps)
@@ -741,6 +743,7 @@ def _selected(selector, form):
 
 
 def _position(name, names):
+    """Return the position of a column name; raise `ValueError` if the table has no such column."""
     if name not in names:
         shown = ", ".join(map(repr, names[:8]))
         if len(names) > 8:

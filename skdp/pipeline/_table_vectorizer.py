@@ -84,6 +84,7 @@ class VectorizerFit(ColumnsFit):
 
     @cached_property
     def budget(self):
+        """The budget of the fit and its division."""
         # With delta > 0, a fraction of delta is reserved for the selection of categories even if no
         # column needs it, so that the noise does not depend on the columns.
         uses_key_selection = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
@@ -322,6 +323,7 @@ class DPTableVectorizer(PlannedTransformer):
         return self
 
     def _read_table(self, X, y=None):
+        """Return the `ReadTable` of the columns; the target is checked, but not used."""
         columns, kinds = read_kinds(self, X)
         if y is not None:
             self._check_target(y)
@@ -493,10 +495,12 @@ class DPTableVectorizer(PlannedTransformer):
         return not asks_for_frame(self)
 
     def _parts_of_columns(self):
+        """Return the names of the features of each column; see `_parts_of`."""
         columns = zip(self.kinds_, self.bin_edges_, self._groups(), strict=True)
         return [_parts_of(kind, edges, groups) for kind, edges, groups in columns]
 
     def _planned_parts(self, form):
+        """Return the names of the planned features of each column; None where unknown."""
         if form.kinds is None:
             return [None] * form.n_columns
         columns = declared_columns(form.kinds, self.bounds, self.categories, form.names)

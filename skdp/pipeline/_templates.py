@@ -130,6 +130,7 @@ def _can_be_tried(step, form):
 
 
 def _widths(step, form):
+    """Return the numbers of columns to try: the known one, or those that the parameters suggest."""
     if form.n_columns is not None:
         return [form.n_columns]
     lengths, _ = sizes_in(step.get_params(deep=False))
@@ -140,6 +141,7 @@ def _widths(step, form):
 
 
 def _sparsities(form):
+    """Return whether to try a dense table, a sparse one, or both if it is unknown."""
     if form.is_sparse is None:
         return [False, True]
     return [form.is_sparse]
@@ -206,6 +208,7 @@ def _words_for(step, width):
 
 
 def _try(step, table, y=None):
+    """Fit a copy of a step to a synthetic table, so that the step raises its errors."""
     step = clone(step)
     if "random_state" in step.get_params(deep=False):
         # None draws from NumPy's global generator, whose state is the user's.

@@ -106,6 +106,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         self.made = None
 
     def fit(self, X, y=None, **params):
+        """Read the table; errors name the step."""
         try:
             return self._read(X, y, **params)
         except ValueError as error:
@@ -113,6 +114,13 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
             raise ValueError(step_message(title, error)) from error
 
     def _read(self, X, y, **params):
+        """Read the table as the step would, and set `made`, the output of this step.
+
+        Returns
+        -------
+        DryRunStep
+            The object itself.
+        """
         self.made = np.empty((X.shape[0], 0))
         # A one-dimensional table is passed on; the step itself raises the error.
         if len(X.shape) == 2 and not X.shape[1]:
@@ -158,6 +166,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         return self.made
 
     def get_feature_names_out(self, input_features=None):
+        """Return the name of the step with a number for each column of its output."""
         # Names must differ if the outputs of several steps are joined.
         return np.asarray([f"{self.name} {j}" for j in range(self.made.shape[1])], dtype=object)
 

@@ -222,6 +222,7 @@ def _make_ratio_to_target(planned, excess_loss, error, public):
         raise ValueError(f"the target must be positive and finite, got {target}")
 
     def ratio_to_target(n_rows, epsilon=None):
+        """Return the largest ratio; above 1, more rows or a larger epsilon is needed."""
         if is_model:
             model = clone(planned)
             if epsilon is not None:

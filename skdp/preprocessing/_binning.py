@@ -1,4 +1,4 @@
-"""Bins of columns: declared, or found privately."""
+"""Bins of columns and their edges: declared, or found privately."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -331,16 +331,18 @@ def column_pairs(interactions, names, n_features):
     ----------
     interactions : list of pairs of columns
     names, n_features
-        See `column_entries`.
+        See `column_entries` in `skdp._data._columns`.
 
     Returns
     -------
     list of (int, int)
+        Pairs in the declared order; each pair's positions are ascending.
 
     Raises
     ------
     ValueError
-        If `interactions` is not a list of pairs of columns, or contains a pair twice.
+        If `interactions` is not a list of pairs of columns, or contains a pair twice, in the same
+        or the opposite order.
     """
     declared = []
     if isinstance(interactions, np.ndarray) and interactions.ndim:

@@ -64,7 +64,16 @@ class BinsAndCounts(FrozenValue):
     counts: object
 
     def run(self, table, source, persons=None):
-        """Return the `ReleasedBins`."""
+        """Release the edges and the counts, and return the `ReleasedBins`.
+
+        Parameters
+        ----------
+        table : ColumnTable
+        source : RandomSource
+            Source of the noise, which the charge returned.
+        persons : Persons, default=None
+            Persons of the rows.
+        """
         bins = self.edges.run(table, source, persons=persons)
         counts = None
         if self.counts is not None:
@@ -477,6 +486,10 @@ class DPHistogramTransformer(PlannedTransformer):
         return encoded * factor
 
     def _names_made(self, names, parts, form=None):
+        """Return the names of the output's columns, of which those of pairs of cells are last.
+
+        The parameters are those of `PlannedTransformer._names_made`.
+        """
         output_names = super()._names_made(names, parts)
         if parts is None:
             return output_names
@@ -492,6 +505,10 @@ class DPHistogramTransformer(PlannedTransformer):
             return [_bin_labels(column, column.size) for column in self._bins]
 
     def _planned_parts(self, form):
+        """Return the names of each column's bins before a fit, or None where they are found.
+
+        The result is None if every column has one output.
+        """
         if not is_choice(self.encode, "onehot"):
             return None
         bins = _binning.column_bins(
@@ -500,6 +517,7 @@ class DPHistogramTransformer(PlannedTransformer):
         return [_bin_labels(column, _binning.planned_size(column, self.n_bins)) for column in bins]
 
     def _planned_pairs(self, form):
+        """Return the declared pairs of columns, by positions, for a table of this form or shape."""
         interactions = self.interactions
         if interactions is None:
             interactions = []
@@ -507,12 +525,14 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
+        """True if the output is sparse."""
         # Other values are refused by `plan_fit`, whose error names the step.
         return self.sparse_output is True or bool(
             isinstance(self.sparse_output, np.bool_) and self.sparse_output
         )
 
     def _read(self, X, reset=True):
+        """Return the columns of a table, which must be numbers unless categories are declared."""
         if self.categories is None:
             return _columns.read_numeric_columns(self, X, reset=reset)
         return _columns.read_columns(self, X, reset=reset)
@@ -522,6 +542,10 @@ class DPHistogramTransformer(PlannedTransformer):
         return first_labels(labels)
 
     def _check_values(self, table, bins, *, is_fit=False):
+        """Raise an error for values whose kind differs from that of their column's declaration.
+
+        In a fit, an error is also raised if a column's type cannot hold a declared category.
+        """
         if self.categories is not None:
             checks = {}
             labels = {}
@@ -540,12 +564,14 @@ class DPHistogramTransformer(PlannedTransformer):
             table.check(checks, labels, expected=expected)
 
     def _divides(self):
+        """Return True if encoded values are divided, so that a row has at most norm 1."""
         if is_auto(self.unit_norm):
             return is_choice(self.encode, "onehot")
         return check_boolean(self.unit_norm, "unit_norm")
 
     @property
     def _accepts(self):
+        """Input tags of scikit-learn that are True."""
         if self.categories is None:
             return ()
         return ("string", "categorical")

@@ -292,6 +292,10 @@ class DPKBinsDiscretizer(PlannedTransformer):
             return [map(float, range(size)) for size in self.n_bins_]
 
     def _planned_parts(self, form):
+        """Return the names of each column's bins before a fit, or None where they are found.
+
+        The result is None if every column has one output.
+        """
         if is_choice(self.encode, "ordinal"):
             return None
         if not is_choice(self.strategy, "uniform"):

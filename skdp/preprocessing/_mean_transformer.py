@@ -103,7 +103,8 @@ def noise_of_means(guarantee, size, noise):
 def scaled_means(mechanism, X, source, low, high, n_rows=None, persons=None):
     """Return the noisy means, before clipping, of the features scaled to [-1, 1].
 
-    If the number of rows, or of persons, is None, it is released with noise.
+    If the number of rows, or of persons, is None, it is released with noise, together with the
+    sums. The noise comes from `mechanism` and `source`.
     """
     row_weights = row_weights_of(persons)
     if n_rows is not None:
@@ -258,6 +259,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         return self
 
     def _assumptions(self):
+        """Return descriptions of the facts that a fit assumes to be public."""
         public = ("the number of columns",)
         if self.count == "public":
             public = (NUMBER, *public)
@@ -428,6 +430,7 @@ def sums_by_noise(X, low, high, row_weights, noise_grid):
 
 
 def _add_truncated(step, sums, u, row_weights):
+    """Add a block's weighted rows in [-1, 1] to integer sums, in units of `step`, truncated."""
     u *= 1.0 / STEP
     np.rint(u, out=u)
     # The product is exact: an integer below 2**49 times a power of two.
@@ -436,6 +439,10 @@ def _add_truncated(step, sums, u, row_weights):
 
 
 def _add_rounded(finest, sums, u, row_weights):
+    """Add a block's rows in [-1, 1] to the sums, in units of STEP, rounded to multiples of it.
+
+    With row weights, products with them are truncated to multiples of `finest` steps.
+    """
     u *= 1.0 / STEP
     np.rint(u, out=u)
     if row_weights is not None:

@@ -304,6 +304,7 @@ class DPOneHotEncoder(PlannedTransformer):
         return [labels.tolist() for labels in self._encoded_labels()]
 
     def _planned_parts(self, form):
+        """Return the labels of each column's indicators before a fit; None where they are found."""
         if self.min_frequency is not None:
             return [None] * form.n_columns
         parts = []
@@ -315,6 +316,7 @@ class DPOneHotEncoder(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
+        """True if the output is sparse."""
         # Other values are refused by `plan_fit`, whose error names the step.
         return self.sparse_output is True or bool(
             isinstance(self.sparse_output, np.bool_) and self.sparse_output
@@ -331,6 +333,7 @@ class DPOneHotEncoder(PlannedTransformer):
 
 
 def _check_other(other):
+    """Raise `ValueError` unless `other` is None or a label: a hashable value, not NaN."""
     try:
         usable = np.ndim(other) == 0 and other == other and hash(other) is not None
     except (TypeError, ValueError):
@@ -385,6 +388,7 @@ def _infrequent(categories, counts, min_count, other):
 
 
 def _with_other(labels, other):
+    """Return labels, followed by `other` unless it is None or among them."""
     if other is None or position_of(other, labels) >= 0:
         return labels
     return labels_array([*labels.tolist(), other])

@@ -221,6 +221,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
 
         def planned(below, above):
+            """Return the plan of the release of two outer quantiles and the median."""
             # The median costs nothing: two levels of the recursion release three quantiles.
             quantiles = below, 0.5, above
             plan_statistics = partial(plan_quantiles, quantiles=quantiles)
@@ -351,12 +352,14 @@ class DPRobustScaler(CenteringTransformer):
 
     @property
     def _middle(self):
+        """Numbers that are subtracted from the columns; None without centering."""
         if self.with_centering:
             return self.center_
         return None
 
     @property
     def _spread(self):
+        """Numbers by which the columns are divided; None without scaling."""
         if self.with_scaling:
             return self.scale_
         return None

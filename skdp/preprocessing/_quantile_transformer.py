@@ -200,6 +200,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         check_choice(self.output_distribution, "output_distribution", ("uniform", "normal"))
 
         def planned(n_quantiles):
+            """Return the plan of a number of quantiles, of which the outer two are the bounds."""
             probabilities = np.linspace(0, 1, n_quantiles)[1:-1]
             plan_statistics = partial(plan_quantiles, quantiles=probabilities)
             return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)

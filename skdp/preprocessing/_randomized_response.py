@@ -330,6 +330,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         return [column.confidence_interval(values, confidence) for column, values in pairs]
 
     def _columns_of(self, reports):
+        """Return pairs of a column's mechanism and its reports, after a check of their kinds."""
         table = self._read_samples(reports)
         table.check({}, dict(enumerate(self._plan.mechanism.categories)))
         columns = (table.column(j).to_array() for j in range(table.shape[1]))

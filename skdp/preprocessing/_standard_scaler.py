@@ -100,12 +100,14 @@ class DPStandardScaler(CenteringTransformer):
 
     @property
     def _middle(self):
+        """Numbers that are subtracted from the columns; None without centering."""
         if self.with_mean:
             return self.mean_
         return None
 
     @property
     def _spread(self):
+        """Numbers by which the columns are divided; None without scaling."""
         if self.with_std:
             return self.scale_
         return None

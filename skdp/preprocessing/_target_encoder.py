@@ -201,6 +201,7 @@ class DPTargetEncoder(PlannedTransformer):
         return self
 
     def _read_target(self, y, n_rows):
+        """Return the classes and codes of a target, or None and the numbers of a continuous one."""
         if self.target_bounds is None:
             return check_classes(self.classes, read_target(self, y, n_rows))
         return None, read_numeric_target(self, y, n_rows)
@@ -265,6 +266,7 @@ class DPTargetEncoder(PlannedTransformer):
         check_declared(rows.X, plan.mechanism.discovery)
 
     def _assumptions(self):
+        """Return descriptions of the facts that a fit assumes to be public."""
         # A continuous target has no labels.
         labels = ()
         if self.target_bounds is None:
@@ -316,6 +318,7 @@ class DPTargetEncoder(PlannedTransformer):
             return [self.classes_] * self.n_features_in_
 
     def _planned_parts(self, form):
+        """Return the labels of each column's outputs, or None if each column has one."""
         if self.target_bounds is None and self.classes is None and form.classes is None:
             return [None] * form.n_columns
         outcomes = self._outcomes(form)
@@ -411,7 +414,21 @@ class OutcomeSums(FrozenValue):
     smooth: float
 
     def run(self, table, source, persons=None):
-        """Return the `ReleasedEncodings`."""
+        """Release the categories and the sums of their outcomes, and return the encodings.
+
+        Parameters
+        ----------
+        table : RowsAndTarget
+            A `ColumnTable`, and the codes or numbers of the target.
+        source : RandomSource
+            Source of the noise, which the charge returned.
+        persons : Persons, default=None
+            Persons of the rows.
+
+        Returns
+        -------
+        ReleasedEncodings
+        """
         outcomes = self.outcomes
         categories, _ = self.discovery.run(table.X, source, persons)
         sums = self.noisy_sums(table, categories, source, persons)
@@ -446,6 +463,11 @@ class OutcomeSums(FrozenValue):
 
 
 def _add_weights(sums, columns, target, row_weights, categories, outcomes, n_rows):
+    """Add the outcomes' weights of a block's rows to the sums of their categories, in place.
+
+    `sums` has one row per category, one column of the table after another, and one column per
+    outcome. Rows with a category that is not known are left out.
+    """
     codes = [*map(category_codes, columns, categories)]
     # The sums of each column are views, which are updated in place.
     totals = split_by_column(sums, categories)

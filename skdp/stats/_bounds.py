@@ -124,6 +124,7 @@ class _SpacedHistogram(FrozenValue):
 
     @cached_property
     def _split_bits(self):
+        """Base-2 logarithm of `splits`."""
         for bits in range(_MAX_SPLIT_BITS, 0, -1):
             threshold = self._threshold(self.mechanism, bits)
             if self.n_rows >= _ROWS_PER_THRESHOLD * (1 << bits) * threshold:
@@ -131,6 +132,10 @@ class _SpacedHistogram(FrozenValue):
         return 0
 
     def _threshold(self, mechanism, bits=_MAX_SPLIT_BITS):
+        """Return the count that an empty bin of a column exceeds with a small probability.
+
+        Any of the column's empty bins exceeds it with probability at most `_FALSE_ALARM`.
+        """
         n_bins = self._n_bins(bits)
         return mechanism.tail(_FALSE_ALARM / n_bins, self.n_columns * n_bins)
 
@@ -163,6 +168,7 @@ class _SpacedHistogram(FrozenValue):
         return is_occupied
 
     def _n_bins(self, bits):
+        """Return the number of bins of a column with 2**bits bins per octave."""
         magnitudes = 2 * _OCTAVES << bits
         if self.signed:
             return 2 * magnitudes + 1
@@ -191,8 +197,9 @@ class BoundsSearch(_SpacedHistogram):
 
     Parameters
     ----------
-    whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism, default=None
-        Mechanism of a single step that would cost as much as both steps. None means the mechanism
+    one_step_mechanism : GeometricMechanism, LaplaceMechanism or GaussianMechanism, default=None
+        Mechanism of a single step that would cost as much as both steps together. Each step has a
+        mechanism of its kind, with a part of its epsilon or mu squared. None means the mechanism
         with the lowest threshold that meets the guarantee.
 
     Attributes
@@ -201,34 +208,43 @@ class BoundsSearch(_SpacedHistogram):
         The second step.
     """
 
-    whole: object = computed()
+    one_step_mechanism: object = computed()
 
     released_name = "bounds of columns"
 
     def __post_init__(self):
-        if self.whole is None:
-            vars(self)["whole"] = self._counting_mechanism()
+        if self.one_step_mechanism is None:
+            vars(self)["one_step_mechanism"] = self._counting_mechanism()
         super().__post_init__()
 
     @cached_property
     def _epsilons(self):
         """Epsilon of each of the two steps if the noise is not Gaussian."""
-        return split_epsilon(self.whole.epsilon, 1.0 - REFINEMENT_FRACTION)
+        return split_epsilon(self.one_step_mechanism.epsilon, 1.0 - REFINEMENT_FRACTION)
 
     @cached_property
     def mechanism(self):
-        if isinstance(self.whole, GaussianMechanism):
-            return gaussian_part(self.whole, 1.0 - REFINEMENT_FRACTION, self.whole.sensitivity)
-        return type(self.whole)(self._epsilons[0], self.whole.sensitivity)
+        """The mechanism of the first step's counts."""
+        if isinstance(self.one_step_mechanism, GaussianMechanism):
+            return gaussian_part(
+                self.one_step_mechanism,
+                1.0 - REFINEMENT_FRACTION,
+                self.one_step_mechanism.sensitivity,
+            )
+        return type(self.one_step_mechanism)(self._epsilons[0], self.one_step_mechanism.sensitivity)
 
     @cached_property
     def refinement(self):
+        """The second step: a search for finer bounds of columns that occupy one or two bins.
+
+        It has the part of the budget that `mechanism`, the first step, leaves.
+        """
         return Refinement(
             guarantee=self.guarantee,
             n_rows=self.n_rows,
             n_columns=self.n_columns,
-            whole=self.whole,
-            share=self._epsilons[1],
+            one_step_mechanism=self.one_step_mechanism,
+            epsilon=self._epsilons[1],
         )
 
     @property
@@ -423,7 +439,7 @@ class NormSearch(_SpacedHistogram):
         return self.read(self._release(X, source, _add_norms, center, persons=persons)[0])
 
     def read(self, noisy):
-        """Return the bound from noisy counts."""
+        """Return the bound from the noisy counts of norms; 1 if no bin is occupied."""
         counts = np.where(self.occupied(noisy), noisy, 0)
         # A row of zeros satisfies every bound.
         counts[0] = 0
@@ -434,7 +450,7 @@ class NormSearch(_SpacedHistogram):
         return float(spaced_edges(self._split_bits)[is_covered.argmax()])
 
 
-def plan_bounds(shape, guarantee, *, whole=None):
+def plan_bounds(shape, guarantee):
     """Return the plan of a search for the bounds of all columns of a table.
 
     Parameters
@@ -442,17 +458,13 @@ def plan_bounds(shape, guarantee, *, whole=None):
     shape : TableShape
     guarantee : Guarantee
         With a positive delta, Gaussian noise is used if its expected error is smaller.
-    whole : mechanism, default=None
-        See `BoundsSearch`.
 
     Returns
     -------
     Plan
         Its `run` is `BoundsSearch.run`, and its mechanism is the `BoundsSearch`.
     """
-    search = BoundsSearch(
-        n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=guarantee, whole=whole
-    )
+    search = BoundsSearch(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=guarantee)
     noise = search.mechanism
     return Plan(
         name=search.name,
@@ -583,6 +595,7 @@ def _add_bins(counts, block, row_weights, bits, first):
 
 
 def _add_norms(counts, block, row_weights, bits, first, center):
+    """Add the counts of bins of the rows' norms, about `center`; see `_add_bins`."""
     # A NumPy warning would reveal that a row overflows.
     with np.errstate(all="ignore"):
         if center is not None:

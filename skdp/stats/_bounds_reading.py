@@ -191,7 +191,11 @@ def _evidence(total, n_counts, noise):
 
 
 def _widened(counts, first, last, std, n_rows):
-    """Return the range of one column, extended by likely octaves, 0 and the other sign."""
+    """Return the range of one column, extended by likely octaves, 0 and the other sign.
+
+    Octaves are numbered from the bin of 0, on either side. `counts` are noisy, with deviation
+    `std`.
+    """
     middle = len(counts) // 2
     min_count = MIN_FRACTION * n_rows
     positive = counts[middle + 1 :]

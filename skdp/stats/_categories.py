@@ -575,6 +575,7 @@ class StabilityThreshold(FrozenValue):
 
     @cached_property
     def noise(self):
+        """The mechanism of the counts, for all columns together."""
         n_columns = self.n_columns + self.n_declared
         sensitivity = self.guarantee.neighbors.sensitivity_factor * n_columns
         return GeometricMechanism(self.epsilon, sensitivity)
@@ -593,6 +594,7 @@ class StabilityThreshold(FrozenValue):
 
     @property
     def threshold(self):
+        """Noisy count from which a value is released."""
         # P(Z >= t) = a**t / (1 + a) for t >= 1, a = exp(-1 / s); the factor covers rounding.
         a = math.exp(-1.0 / self.scale)
         t = self.scale * math.log(self.n_columns / (self.delta * (1.0 + a)))

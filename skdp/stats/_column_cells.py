@@ -273,6 +273,7 @@ def _named_in(bounds, names, n_features):
 
 
 def _bound_entries(bounds, names, n_features):
+    """Return the declared bounds of each column, or None where they are not declared."""
     if is_auto(bounds):
         return [None] * n_features
     if isinstance(bounds, Mapping):
@@ -376,6 +377,7 @@ def _days(values):
 
 
 def _as_date(value):
+    """Return a bound or a cell as a date in microseconds; a duration is added to 1970-01-01."""
     if is_missing(value):
         return np.datetime64("NaT")
     if isinstance(value, np.timedelta64 | datetime.timedelta):
@@ -747,6 +749,7 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
 
 
 def _add_counts(counts, cells, row_weights, codes, ends, n_classes):
+    """Add a block's counts of the cells of each term, for one class after another, in place."""
     for term_cells, total in zip(cells, np.split(counts, ends[:-1]), strict=True):
         if codes is not None:
             term_cells = term_cells + len(total) // n_classes * codes.astype(np.intp)

@@ -97,6 +97,7 @@ class GaussianThreshold(StabilityThreshold):
 
     @cached_property
     def _noise(self):
+        """Noise of the counts, for the largest possible number of values."""
         sensitivity_factor = self.guarantee.neighbors.sensitivity_factor
         l2_sensitivity = math.sqrt(self.n_columns * sensitivity_factor) * SLACK
         size = self.n_rows * self.n_columns
@@ -111,6 +112,7 @@ class GaussianThreshold(StabilityThreshold):
         return 1.0 + self._noise.drawn_scale * quantile * (1.0 + 2.0**-20)
 
     def release(self, counts, *, random_state):
+        """Return the noisy counts of the values that occur."""
         noise = self._noise
         drawn = discrete_gaussian(noise.scale_in_steps, len(counts), random_state.stream())
         return noise.add(np.asarray(counts, float), drawn)
@@ -319,6 +321,7 @@ class ColumnsFit(FrozenValue):
 
     @cached_property
     def budget(self):
+        """The budget of the fit and its division."""
         return Budget(
             guarantee=self.guarantee,
             uses_key_selection=bool(self._undeclared(categorical=True)),
@@ -375,7 +378,10 @@ class ColumnsFit(FrozenValue):
             self.budget_fractions["bounds"], l1=l1_sensitivity, l2=math.sqrt(l1_sensitivity) * SLACK
         )
         return BoundsSearch(
-            guarantee=self.guarantee, whole=mechanism, n_rows=self.n_rows, n_columns=n_columns
+            guarantee=self.guarantee,
+            one_step_mechanism=mechanism,
+            n_rows=self.n_rows,
+            n_columns=n_columns,
         )
 
     @cached_property

@@ -25,7 +25,11 @@ from skdp.utils._validation import check_boolean, public_inputs
 
 
 class _TableDescription(BaseEstimator):
-    """Estimator that reads the described table and on which the release is published.
+    """Estimator behind `dp_describe`, which is a function.
+
+    `PrivateFit` needs an estimator: for the accountant, the seed and the label of the charge, and
+    as the object on which the privacy statement is published. Reading a table sets the labels by
+    which `bounds` and `categories` may name the columns.
 
     Parameters
     ----------
@@ -127,10 +131,11 @@ def dp_describe(
     -----
     The release is (`epsilon`, `delta`)-differentially private under the accountant's relation.
     With a positive delta, all stages together form one Gaussian release, and a tenth of delta is
-    for the selection of categories. The proof is in ``docs/theory/describe.md``. Standard errors
-    are those of the noise, relative to the raw rows clipped to the bounds. The number of rows is
-    public unless the unit is a person. In that case the number of persons is public, and the
-    numbers of rows per person are released as a histogram.
+    for the selection of categories. The proof is in ``docs/theory/describe.md``. A standard error
+    covers the noise and the widths of the cells in which values are counted. It does not cover
+    clipping to the bounds or sampling: the true value is that of the given rows, after clipping.
+    The number of rows is public unless the unit is a person. In that case the number of persons is
+    public, and the numbers of rows per person are released as a histogram.
 
     References
     ----------

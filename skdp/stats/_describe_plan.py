@@ -146,6 +146,7 @@ class ColumnCounts(FrozenValue):
         return groups, counts, self.noise_std * np.sqrt(np.bincount(groups))
 
     def _numeric_groups(self):
+        """Return `groups` of a numeric column: runs of neighboring cells with enough rows."""
         tree = self.tree
         starts = merge_cells(tree.counts, N_GROUPS, MIN_GROUP_STDS * self.noise_std)
         groups = np.searchsorted(starts, np.arange(tree.n_cells), side="right") - 1
@@ -311,7 +312,7 @@ class DescriptionFit(ColumnsFit):
         return tuple(stages)
 
     def run(self, table, source, persons=None):
-        """Return the `ReleasedDescription` of a table.
+        """Release the counts of all columns and the scores of pairs.
 
         Parameters
         ----------
@@ -320,11 +321,15 @@ class DescriptionFit(ColumnsFit):
             The source that the charge returned.
         persons : Persons, default=None
             Person of each row.
+
+        Returns
+        -------
+        ReleasedDescription
         """
         columns = self._find_domains(table, source, persons)
         row_weights = row_weights_of(persons)
         terms = self._finest_terms(columns)
-        cells = _read_once(cells_of(table, terms), table)
+        cells = _cells_for_passes(cells_of(table, terms), table)
         exact = exact_counts(terms, table, row_weights, coarsest=self.levels[0], cells=cells)
         if self.is_by_person:
             exact.append(_count_rows_of_persons(persons)[np.newaxis])
@@ -332,6 +337,7 @@ class DescriptionFit(ColumnsFit):
         noise_std = self._counts_mechanism.deviation(size=sum(map(len, noisy)))
         rows_of_persons = None
         if self.is_by_person:
+            # These counts were appended last; `noisy` then has those of the columns, like `terms`.
             rows_of_persons = noisy.pop()
         released = []
         for j, (term, counts) in enumerate(zip(terms, noisy, strict=True)):
@@ -454,11 +460,11 @@ class DescriptionFit(ColumnsFit):
         )
 
 
-def _read_once(cells, table):
-    """Return the cells of a table, stored in memory or computed again for the scores.
+def _cells_for_passes(cells, table):
+    """Return the cells of a table for several passes: for the counts, and for the scores of pairs.
 
-    For a table in memory, each cell is stored in two bytes. For a partitioned table, cells are
-    computed again.
+    The cells of a table in memory are computed once and stored, each in two bytes. Those of a
+    partitioned table stay with the partitions and are computed in each pass.
     """
     if isinstance(table.matrix, ChunkedArray):
         return cells

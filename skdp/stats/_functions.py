@@ -648,6 +648,7 @@ def _histogram_planner(n_columns, bins, range, *, joint=True):
             ) from None
 
     def make_plan(shape, guarantee):
+        """Return the plan of the histogram for a table of this shape."""
         _check_resolved_bins(bins, *declared_bounds(range, shape))
         plan_counts = partial(plan_histogram, bins=bins, joint=joint)
         return plan_within_bounds(plan_counts, range, shape, guarantee)

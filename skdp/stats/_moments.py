@@ -71,7 +71,17 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
 def _release_moments(
     mechanism, noise_std, n_rows, n_moments, counted, X, source, low, high, persons=None
 ):
-    """Return the noisy means, and the noisy variances or None, in the units of the columns."""
+    """Release the sums of all columns, and return their moments.
+
+    The first five parameters are those of the plan, `noise_std` the deviation of its `mechanism`.
+
+    Returns
+    -------
+    means : ndarray of shape (n_columns,)
+        Noisy means in the units of the columns.
+    variances : ndarray of shape (n_columns,) or None
+        Noisy variances, if `n_moments` is 2.
+    """
     row_weights = None
     if persons is not None:
         row_weights = persons.row_weights
@@ -234,6 +244,7 @@ def unit_of_sums(low, high, relation):
 
 
 def _add_exactly(sums, block, row_weights, bounds, n_rows):
+    """Add the exact sums of a block's values, clipped to the bounds, in place."""
     sums += exact_sum(block, bounds, n_samples=n_rows, row_weights=row_weights)
 
 
@@ -264,6 +275,7 @@ def unit_sums(X, add, sums, low, high, row_weights=None):
 
 
 def _add_unit_rows(sums, block, row_weights, add, low, high):
+    """Scale a block's values from their bounds to [-1, 1], and let `add` add them to `sums`."""
     # Values that overflow are clipped. A NumPy warning would reveal them.
     with np.errstate(all="ignore"):
         u = block - (low + (high - low) / 2)
@@ -296,11 +308,13 @@ def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
 
 
 def _add_present(sums, u, row_weights):
+    """Add the sums of present values, as `_add_moments` does, and their numbers to the last row."""
     sums[-1] += times_row_weights(~np.isnan(u), row_weights).sum(axis=0)
     _add_moments(sums[:-1], np.nan_to_num(u, nan=0.0), row_weights)
 
 
 def _add_moments(sums, u, row_weights):
+    """Add a block's weighted sums of u to row 0, and of u^2 to row 1 if there is one, in place."""
     weighted = u
     if row_weights is not None:
         weighted = times_row_weights(u, row_weights)

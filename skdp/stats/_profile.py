@@ -281,7 +281,7 @@ def _cell_rows(column):
 
 
 def _json(value):
-    """Return released values as JSON values."""
+    """Return released values as values of JSON, which has neither arrays nor infinite numbers."""
     if isinstance(value, dict):
         return {str(key): _json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

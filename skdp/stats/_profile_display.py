@@ -174,6 +174,7 @@ def _draw_column(ax, column):
 
 
 def _draw_histogram(ax, histogram):
+    """Draw the counts of a numeric, date or duration column, and their bands, on axes `ax`."""
     import matplotlib.dates as mdates
 
     edges = histogram.edges
@@ -196,6 +197,7 @@ def _draw_histogram(ax, histogram):
 
 
 def _draw_categories(ax, column):
+    """Draw the counts of the most frequent categories, and their bands, on axes `ax`."""
     if not column.categories:
         ax.text(0.5, 0.5, "no category is visible", ha="center", transform=ax.transAxes, size=8)
         ax.set_axis_off()

@@ -278,7 +278,21 @@ class QuantileTree(FrozenValue):
         return choices[inverse]
 
     def _part(self, level, node, column, n_rows, positions, below, starts):
-        """Return the part of a column's rows in which a node's quantile is chosen."""
+        """Return the part of a column's rows in which a node's quantile is chosen.
+
+        Parameters
+        ----------
+        level : list of _Node
+            Level of the tree of quantiles to which the node belongs.
+        node : _Node
+        column : int
+        n_rows : int
+        positions, below : ndarray of int
+            Chosen positions of the column's quantiles of earlier levels, and the weights of all
+            rows before them.
+        starts : list of int
+            Cumulative weight before each column.
+        """
         first = 0
         last = _LAST
         start = starts[column]
@@ -636,7 +650,11 @@ def _distance(low, high):
 
 
 def _accepted(part, rows, point, distance, step, stream):
-    """Return True with probability exp(-excess), where a point exceeds the distance of its run."""
+    """Return True with probability exp(-excess), where a point exceeds the distance of its run.
+
+    A distance is that of a point's rank from the target rank. `distance` is the lower bound of
+    `_intervals`, and `step` the factor of its excess in the exponent, a fraction.
+    """
     index = int(np.searchsorted(rows.positions, point))
     is_after_row = index > 0 and rows.positions[index - 1] == point - 1
     weights_below = rows.below[[index - int(is_after_row), index]]

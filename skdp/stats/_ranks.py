@@ -195,6 +195,11 @@ class CountedColumns:
         self.starts = np.append(0, np.cumsum(self._first.sum(axis=1))).tolist()
 
     def find(self, weights):
+        """Return the cells at cumulative weights, and the weight of all rows in earlier cells.
+
+        See `SortedColumns.find`. Each round determines the next bits of all cells from one pass of
+        sums; the first round's sums are computed once.
+        """
         weights = np.array(weights, dtype=np.int64)
         prefixes = np.searchsorted(self.starts, weights, side="right") - 1
         below = np.array(self.starts)[prefixes]
@@ -211,6 +216,7 @@ class CountedColumns:
         return list(zip((prefixes << CODE_BITS).tolist(), below.tolist(), strict=True))
 
     def rows(self, runs):
+        """Return the sorted keys of the rows whose keys are in the given ranges."""
         # Overlapping ranges are merged, so each row is returned once.
         first, end = np.array(sorted(runs), dtype=np.int64).reshape(-1, 2).T
         end = np.maximum.accumulate(end)
@@ -233,6 +239,10 @@ def _cut(keys, runs):
 
 
 def _add_weights(total, keys, prefixes, round_):
+    """Add the weights of a block's rows to `total`, by the prefix of their key and its next bits.
+
+    Rows whose key has none of the prefixes, which are sorted, are left out.
+    """
     keys = keys.ravel()
     children = keys >> (CODE_BITS + round_ * _ROUND_BITS)
     prefix_index = np.searchsorted(prefixes, children >> _ROUND_BITS)

@@ -124,9 +124,9 @@ class Refinement(FrozenValue):
         Public number of privacy units.
     n_columns : int
         Number of columns, some of which may be narrow.
-    whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
+    one_step_mechanism : GeometricMechanism, LaplaceMechanism or GaussianMechanism
         Mechanism of a one-step search that would cost as much as both steps.
-    share : float
+    epsilon : float
         Epsilon of the refinement if the noise is not Gaussian.
 
     References
@@ -137,15 +137,15 @@ class Refinement(FrozenValue):
     guarantee: object
     n_rows: int
     n_columns: int
-    whole: object
-    share: float
+    one_step_mechanism: object
+    epsilon: float
 
     @property
     def event(self):
         """Privacy event of the refinement, for any number of narrow columns."""
-        if isinstance(self.whole, GaussianMechanism):
-            return Gaussian(self.whole.noise_multiplier / sqrt(REFINEMENT_FRACTION))
-        return PureDP(self.share)
+        if isinstance(self.one_step_mechanism, GaussianMechanism):
+            return Gaussian(self.one_step_mechanism.noise_multiplier / sqrt(REFINEMENT_FRACTION))
+        return PureDP(self.epsilon)
 
     def mechanism(self, n_narrow, n_levels):
         """Return the mechanism of one of `n_levels` levels, which counts `n_narrow` columns.
@@ -153,10 +153,14 @@ class Refinement(FrozenValue):
         It is calibrated to the level alone, so the rounding of its counts is charged to it.
         """
         l1_sensitivity = n_narrow * self.guarantee.neighbors.sensitivity_factor
-        if isinstance(self.whole, GaussianMechanism):
+        if isinstance(self.one_step_mechanism, GaussianMechanism):
             l2_sensitivity = nextafter(sqrt(l1_sensitivity), inf)
-            return gaussian_part(self.whole, REFINEMENT_FRACTION / n_levels, l2_sensitivity)
-        return type(self.whole)(nextafter(self.share / n_levels, 0.0), l1_sensitivity)
+            return gaussian_part(
+                self.one_step_mechanism, REFINEMENT_FRACTION / n_levels, l2_sensitivity
+            )
+        return type(self.one_step_mechanism)(
+            nextafter(self.epsilon / n_levels, 0.0), l1_sensitivity
+        )
 
     @cached_property
     def _max_counts_of_a_row(self):
@@ -164,7 +168,7 @@ class Refinement(FrozenValue):
         std = max(MIN_STD, self.mechanism(1, 1).deviation(size=1))
         ratio = MAX_LEVEL_NOISE * self.n_rows / std
         # Gaussian noise grows with the square root of the number of counts of a row.
-        if isinstance(self.whole, GaussianMechanism):
+        if isinstance(self.one_step_mechanism, GaussianMechanism):
             return ratio**2
         return ratio
 
@@ -364,10 +368,11 @@ class _ColumnSearch:
 
 
 @lru_cache(maxsize=256)
-def gaussian_part(whole, fraction, sensitivity):
+def gaussian_part(mechanism, fraction, sensitivity):
     """Return a Gaussian mechanism whose mu**2 is a fraction of another mechanism's mu**2."""
-    multiplier = whole.noise_multiplier / sqrt(fraction) * SLACK
-    return GaussianMechanism.from_scale(multiplier * sensitivity * SLACK, sensitivity, whole.delta)
+    multiplier = mechanism.noise_multiplier / sqrt(fraction) * SLACK
+    scale = multiplier * sensitivity * SLACK
+    return GaussianMechanism.from_scale(scale, sensitivity, mechanism.delta)
 
 
 def _shortest_range(counts, total, total_std, std, max_noise_of_long_range):
@@ -407,6 +412,20 @@ def _are_spread(counts, total, total_std, std, length):
 
 
 def _add_cells(counts, block, row_weights, narrow, low, high, n_cells):
+    """Add a block's counts in the equal cells of the narrow columns, one column after the other.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (sum of n_cells,)
+        Changed in place.
+    block : array of shape (n_rows, n_columns)
+    row_weights : ndarray of shape (n_rows,) or None
+    narrow : ndarray of int
+        Indices of the narrow columns.
+    low, high : ndarray of shape (n_narrow,)
+        Range of each narrow column. Values outside are not counted.
+    n_cells : ndarray of int of shape (n_narrow,)
+    """
     values = np.asarray(block, dtype=np.float64)[:, narrow]
     # A NumPy warning would reveal a value that overflows. Every operation is row-wise to the last
     # bit.

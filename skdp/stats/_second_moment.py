@@ -78,6 +78,7 @@ class SecondMoment(FrozenValue):
 
     @cached_property
     def mechanism(self):
+        """The mechanism that adds noise to the packed second moment and the mean."""
         sensitivity = second_moment_sensitivity(self.constant, self.guarantee.relation)
         # The error in a sum of m products is at most m + 1 units of roundoff times the sum of their
         # magnitudes (Higham 2002, section 3.1). The sum of all outer products of magnitudes has a
@@ -131,6 +132,7 @@ class SecondMoment(FrozenValue):
 
 
 def _add_second_moment(total, block, row_weights, center, data_norm):
+    """Add a block's weighted second moment to the first d rows of `total`, its sum to the last."""
     block = _clipped_rows(as_dense(block), center, data_norm)
     if row_weights is None:
         total[-1] += np.ones(len(block)).dot(block)
@@ -215,4 +217,5 @@ def _release_covariance(moment, X, source, low, high, persons=None):
 
 
 def _read_scaled(low, high, unit, X, rows):
+    """Return a slice of rows, clipped to the bounds and divided so that norms are at most 1."""
     return (np.clip(read_block(X, rows), low, high) - (low + (high - low) / 2)) / unit

@@ -234,6 +234,7 @@ def count_cells(grids, table, row_weights=None):
 
 
 def _add_cell_counts(counts, raw_codes, row_weights, lookups, ends):
+    """Add a block's counts of each column's groups, one column after another."""
     columns = zip(raw_codes, lookups, np.split(counts, ends[:-1]), strict=True)
     for codes, lookup, total in columns:
         total += weighted_bincount(lookup[codes], row_weights, len(total))
@@ -278,6 +279,7 @@ def joint_tables(cells, lookups, sizes, subsets, row_weights=None):
 
 
 def _add_joint_counts(counts, cells, row_weights, lookups, subsets, shapes, ends):
+    """Add a block's counts to the tables of all subsets, one after another, which end at `ends`."""
     codes = [lookup[column] for lookup, column in zip(lookups, cells, strict=True)]
     start = 0
     for subset, shape, end in zip(subsets, shapes, ends, strict=True):

@@ -100,7 +100,10 @@ class Conditional(FrozenValue):
         return scores
 
     def draw(self, rows, rng):
-        """Return a group for each row."""
+        """Return a group of this column for each row, given the row's groups of earlier columns.
+
+        Draws are stratified: groups occur about as often as their probabilities say.
+        """
         uniforms = stratified_uniforms(rows, self.factors, rng)
         groups = np.empty(rows.shape[1], dtype=np.int32)
         for first in range(0, len(groups), DRAW_ROWS):
@@ -204,6 +207,7 @@ def fit_chain(shares, tables, order, n_rows, rng, excluded=()):
 
 
 def _zero_factor(parents, sizes, n_groups):
+    """Return the factor of parents without any effect, from which the fit starts."""
     parent_sizes = tuple(sizes[j] for j in parents)
     return Factor(
         parents=parents, sizes=parent_sizes, theta=np.zeros((math.prod(parent_sizes), n_groups))

@@ -92,6 +92,11 @@ def estimate_masses(grid, noisy, mechanism, total):
 
 
 def _category_masses(grid, noisy, noise_std, min_single, total):
+    """Return estimated counts of a categorical column's cells: shrunk, nonnegative, of sum `total`.
+
+    The last two cells are other values and missing values. They are dropped if their noisy counts
+    may be noise alone (below `min_single`), or if the column cannot have them.
+    """
     estimates = shrink_to_uniform(noisy, noise_std, total, len(grid.categories))
     is_dropped = noisy < min_single
     is_dropped[:-2] = False
@@ -120,6 +125,11 @@ def shrink_to_uniform(noisy, noise_std, total, n_uniform):
 
 
 def _numeric_masses(grid, noisy, noise_std, min_single, total):
+    """Return estimated counts of a numeric column's cells: consistent, nonnegative and smoothed.
+
+    The last cells, of single values and of missing values, have a count of 0 if their noisy counts
+    may be noise alone (below `min_single`). The counts of equal cells are averaged over runs.
+    """
     n_single = len(grid.atoms) + 1
     single = noisy[-n_single:].copy()
     single[single < min_single] = 0.0

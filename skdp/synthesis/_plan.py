@@ -244,6 +244,7 @@ class SynthesisFit(ColumnsFit):
 
     @property
     def name(self):
+        """Name of the mechanism."""
         noise = "Gaussian"
         if self.budget.is_pure:
             noise = "Laplace"
@@ -273,6 +274,7 @@ class SynthesisFit(ColumnsFit):
 
     @property
     def _main_mechanism(self):
+        """The mechanism whose noise the privacy statement names: of a table, or of counts."""
         if self.pairs:
             return self._table_mechanism(self.budget_fractions["tables"])
         return self._counts_mechanism

@@ -108,6 +108,7 @@ def group_names(column):
 
 
 def _category_name(grid, members):
+    """Return the name of a group of cells of a categorical column, for a table that users see."""
     labels = [*map(str, grid.categories.tolist()), "other values", "missing"]
     if placeholder(grid.categories) is not None:
         labels[-2] = f"{placeholder(grid.categories)} (not listed)"
@@ -118,6 +119,7 @@ def _category_name(grid, members):
 
 
 def _range_name(grid, members):
+    """Return the name of a group of cells of a numeric column: a single value or a range."""
     if members[0] == grid.n_cells - 1:
         return "missing"
     if members[0] >= grid.n_equal_cells:
@@ -136,6 +138,7 @@ def _range_name(grid, members):
 
 
 def _number_text(grid, number):
+    """Return a number as text in the kind of its column: number, date or duration."""
     if grid.kind == "number":
         if abs(number) < 1e6:
             return f"{number:.6g}"
@@ -147,13 +150,14 @@ def _number_text(grid, number):
 
 
 def _name_of(index, names):
+    """Return the name of a column, or its index in a table without names."""
     if names is None:
         return index
     return names[index]
 
 
 def public_table(table, columns, names):
-    """Return a `NoisyTable` as users see it."""
+    """Return a `NoisyTable` as users see it, with the names of columns and of their groups."""
     table_columns = [columns[i] for i in table.columns]
     return ReleasedTable(
         columns=tuple(_name_of(column.grid.index, names) for column in table_columns),

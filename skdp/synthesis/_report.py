@@ -95,6 +95,7 @@ class SynthesisReport(PrintedDocument, FrozenValue):
         return Section("Synthetic table", tuple(self.summary), tables, notes)
 
     def _repr_html_(self):
+        """Return the report as HTML with pictures, as notebooks display it."""
         section = self.section()
         return html_fragment(
             Section(section.heading, section.rows).to_html(),

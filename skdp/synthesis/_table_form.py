@@ -495,6 +495,7 @@ def _as_numpy(values, dtype):
 
 
 def _as_objects(values):
+    """Return an object array of the values; dates and durations remain NumPy's."""
     if values.dtype.kind in "mM":
         return objects(list(values))
     return objects(values.tolist())

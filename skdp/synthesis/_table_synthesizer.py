@@ -529,6 +529,7 @@ class DPTableSynthesizer(TableEstimator):
         plan.mechanism.check(rows)
 
     def _read_table(self, X, y=None):
+        """Return the `ReadTable`: types, names and shape are read, but no values."""
         lazy = X
         X = opened_table(X)
         columns, kinds = read_kinds(self, X)

@@ -52,6 +52,11 @@ def placeholder(categories):
 
 
 def _numbers(grid, cells, rng):
+    """Return a number for each cell of a numeric column, NaN for missing values.
+
+    Within a cell of positive width, the number is random. It is rounded down to a multiple of the
+    step if doubles resolve the steps.
+    """
     low, high = grid.bounds
     if grid.has_value_cells:
         numbers = low + cells * grid.step

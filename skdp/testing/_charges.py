@@ -54,6 +54,7 @@ def check_charge_before_touch(case):
     original_charge = NullAccountant.charge
 
     def charge(accountant, event, **params):
+        """Replace the rows of the table at the moment of the charge."""
         charges.append(event)
         case.X[:] = case.other_X
         return original_charge(accountant, event, **params)
@@ -108,6 +109,7 @@ def check_workers(case):
 
 
 def _fits_in_workers(case):
+    """Return two releases in this process and two in workers; raise if one is not charged."""
     accountant = case.budget(4)
     original = case.clone_with(accountant=accountant, **case.seed_params(None))
     results = [case.refit(original)]
@@ -156,7 +158,10 @@ def _recorded_mechanisms():
     depth = 0
 
     def recorded(method):
+        """Return a method that also adds its mechanism to `used`, unless another one calls it."""
+
         def run(mechanism, *args, **options):
+            """Run the method one level deeper; only mechanisms at depth 0 are added."""
             nonlocal depth
             if not (depth or any(mechanism is other for other in used)):
                 used.append(mechanism)
@@ -295,6 +300,7 @@ def check_fresh_noise(case):
     """Two releases of one estimator differ, as do releases of two clones."""
 
     def releases(case):
+        """Return the releases of two fits of one object and of a fit of another."""
         first = case.fit()
         return [case.published(first), case.refit(first), case.release()]
 

@@ -177,6 +177,7 @@ def check_limit(case, reference=None):
     one = _released_by_attribute(case, NO_NOISE)
 
     def gaps(released, table=()):
+        """Return the distance of each release from a new one with almost no noise."""
         return [
             _relative_distance(parts, _released_by_attribute(case, NO_NOISE, table=table))
             for parts in released
@@ -442,6 +443,7 @@ def check_declared_bounds(case):
     clipped = np.clip(outside, low, high)
 
     def are_equal(bounds):
+        """Return True if rows outside the bounds give the same fit as rows clipped to them."""
         fits = []
         for X in (outside, clipped):
             fits.append(case.fit(X, bounds=bounds, epsilon=LOW_NOISE_EPSILON, random_state=0))

@@ -166,15 +166,21 @@ def grow_tree(terms, values, depth):
     """Return the tree that is grown greedily from released shape functions.
 
     Each test splits the cells that reach it so as to maximize the variance of the released values
-    between the two sides. Columns are treated as independent.
+    between the two sides. Columns are treated as independent. All leaves have the same depth: a
+    node in which no split has a variance is split after the first cell of the first column.
 
     Parameters
     ----------
     terms : list of Term
-        Terms of single columns, with noisy counts.
+        Terms of single columns, with noisy counts, which are the weights of the cells.
     values : list of ndarray of shape (n_cells, n_outputs)
         Values of the shape functions.
     depth : int
+
+    Returns
+    -------
+    Tree
+        Its `values` are None: the values of the leaves are fitted later.
     """
     columns = []
     sides = []
@@ -238,6 +244,7 @@ class TreeFit(AdditiveFit):
         return self.n_trees << self.depth
 
     def _joint_terms(self, state, source):
+        """Take the first steps, and return the tree that is grown from their shape functions."""
         weights = self._take_steps(state, "first_steps", source).weights
         bin_values = state.design.bin_values(weights)
         values = [bin_values[j] for j in range(len(state.terms))]
@@ -272,6 +279,10 @@ class PrivateTrees(RawTableModel):
         return make_shape_functions(terms[:n_columns], values[:n_columns], names), trees
 
     def _scores(self, X):
+        """Return the intercept plus the values of each row in all shape functions and trees.
+
+        Each score depends, to the last bit, only on its own row.
+        """
         scores = []
         for cells, contributions in self._iter_contributions(X):
             # The order in which `sum` adds depends on the number of rows; `accumulate` adds the

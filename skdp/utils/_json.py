@@ -6,6 +6,7 @@ from functools import lru_cache
 
 @lru_cache
 def _encoder(default):
+    """Return the encoder of canonical JSON: sorted keys, no spaces, no NaN."""
     # The encoder is cached, because `json.dumps` with options would create one at each call.
     return json.JSONEncoder(default=default, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

@@ -34,6 +34,7 @@ class UnitText(str):
 
 
 def _unit_text(cls, of_rows, of_persons):
+    """Return the `UnitText` of two texts."""
     text = str.__new__(cls, of_rows)
     text.of_persons = of_persons
     return text

@@ -172,3 +172,21 @@ def test_refused_values_of_a_validation_curve_have_no_price():
         cv=FOLDS,
     )
     assert accountant.epsilon_spent == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    "spaces, n_trials",
+    [
+        ({"C": (0.1, 1.0)}, 2),
+        ([{"C": (0.1, 1.0)}, {"C": (1.0, 2.0)}], 4),
+        ([({"C": (0.1, 1.0)}, 1), {"C": (1.0, 2.0)}], 3),
+    ],
+)
+def test_each_space_of_a_bayesian_search_has_its_own_trials(spaces, n_trials):
+    skopt = pytest.importorskip("skopt", reason="scikit-optimize is not installed")
+    accountant = budget(0.05 * 3 * n_trials - 0.01)
+    model = classifier(accountant, 0.05)
+    bayes = skopt.BayesSearchCV(model, spaces, n_iter=2, cv=FOLDS, refit=False, random_state=0)
+    with pytest.raises(BudgetExceededError, match=f"charge epsilon {0.15 * n_trials:g} "):
+        bayes.fit(X, y)
+    assert accountant.epsilon_spent == 0.0

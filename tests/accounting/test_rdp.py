@@ -179,3 +179,29 @@ def test_replaced_gaussian_where_nearly_all_records_are_sampled(q, sigma, order)
     truth = (peak + math.log(trapezoid(np.exp(log_terms - peak), x))) / (order - 1.0)
     found = rdp(PoissonSampled(q, Gaussian(sigma)), order, relation="replace_one")
     assert truth * (1.0 - 1e-12) <= found <= truth * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    "q, sigma, order",
+    [(4.2891207335274185e-06, 22.226458255978393, 2.3247764297893987), (1e-4, 3.0, 1.5)],
+)
+def test_a_divergence_near_zero_is_not_below_the_truth(relation, q, sigma, order):
+    """The moment rounds to 1 or to its neighbors, so its logarithm alone would be too imprecise."""
+    with mpmath.workdps(40):
+        q_, sigma_, order_ = mpmath.mpf(q), mpmath.mpf(sigma), mpmath.mpf(order)
+
+        def ratio(x):
+            return 1 - q_ + q_ * mpmath.exp((2 * x - 1) / (2 * sigma_**2))
+
+        def moment_minus_one(x):
+            other, slope = mpmath.mpf(1), ratio(x) - 1
+            if relation == "replace_one":
+                other, slope = ratio(-x), ratio(x) - ratio(-x)
+            power = other ** (1 - order_) * ratio(x) ** order_
+            return mpmath.npdf(x, 0, sigma_) * (power - other - order_ * slope)
+
+        ends = mpmath.linspace(-14 * sigma_, 14 * sigma_ + 2 * order_, 25)
+        truth = mpmath.log1p(mpmath.quad(moment_minus_one, ends)) / (order_ - 1)
+        found = mpmath.mpf(rdp(PoissonSampled(q, Gaussian(sigma)), order, relation=relation))
+        assert truth <= found <= truth + 1e-14

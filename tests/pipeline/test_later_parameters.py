@@ -34,6 +34,7 @@ from skdp import (
     DPRandomForestClassifier,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableSynthesizer,
     DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
@@ -571,3 +572,25 @@ def test_an_encoder_gets_the_words_that_an_imputer_passes_on():
         imputer = clone(FILLED).set_params(categories=declared, fill_value="office")
         pipe = Pipeline([("filled", imputer), ("encoder", encoder), ("model", classifier())])
         split_budget(pipe, 50.0, 1e-5).fit(words, Y)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"same_as": {"a": "b"}},
+        {"same_as": {"a": ("b", {0.0: 1.0})}},
+        {"same_as": {0: 2}},
+        {"workload": [("a", "b"), ("b", "c")]},
+        {"forbidden": {("a", "b"): [(0.0, 1.0)]}},
+        {"target": ["b", "a"]},
+        {"decimals": {"b": 1}},
+        {"bounds": {"c": (0.0, 1.0)}},
+    ],
+    ids=str,
+)
+def test_each_column_of_an_unknown_table_can_be_named(params):
+    """Before the fit of the earlier step, no column of the synthesizer's table is known."""
+    imputer = DPSimpleImputer(bounds=(0.0, 1.0)).set_output(transform="pandas")
+    synthesizer = DPTableSynthesizer(**{"bounds": (0.0, 1.0), "categories": None} | params)
+    steps = split_budget(make_pipeline(imputer, synthesizer), epsilon=1.0, delta=1e-6)
+    assert [name for name, _ in steps.steps] == ["dpsimpleimputer", "dptablesynthesizer"]

@@ -515,7 +515,7 @@ def test_the_price_is_the_same_for_every_number_of_narrow_columns(delta, relatio
     plan = plan_bounds(shape, meet(0.7, delta, relation))
     assert get_epsilon(plan.event, delta, relation=relation) <= 0.7
     search = plan.mechanism
-    one_step, refinement = search.whole, search.refinement
+    one_step, refinement = search.one_step_mechanism, search.refinement
     for n_narrow in {1, n_columns}:
         n_levels = int(refinement.n_levels(n_narrow))
         level = refinement.mechanism(n_narrow, n_levels)
@@ -526,8 +526,10 @@ def test_the_price_is_the_same_for_every_number_of_narrow_columns(delta, relatio
             first_step = 1 / search.mechanism.noise_multiplier**2
             assert math.fsum([first_step, *levels]) <= 1 / one_step.noise_multiplier**2
         else:
-            assert refinement.event == PureDP(refinement.share)
-            assert n_levels * Fraction(get_epsilon(level.event, 0.0)) <= Fraction(refinement.share)
+            assert refinement.event == PureDP(refinement.epsilon)
+            assert n_levels * Fraction(get_epsilon(level.event, 0.0)) <= Fraction(
+                refinement.epsilon
+            )
 
 
 def test_rows_are_placed_by_themselves():
@@ -571,7 +573,7 @@ def test_the_levels_cost_what_was_planned_with_the_rounding_of_each(monkeypatch,
     assert n_followed[0] == 3 and n_followed[-1] == 1 and len(released) <= refinement.n_levels(3)
     # The price of a level is its movement in units of the noise; their sum is the whole price.
     moved = np.array(n_followed) * (2 if relation == "replace_one" else 1)
-    if isinstance(plan.whole, GaussianMechanism):
+    if isinstance(plan.one_step_mechanism, GaussianMechanism):
         sizes = [counts.size for counts, _ in released]
         levels = [mechanism for _, mechanism in released]
         scales = np.array([m.scale_for(size) for m, size in zip(levels, sizes, strict=True)])
@@ -581,7 +583,7 @@ def test_the_levels_cost_what_was_planned_with_the_rounding_of_each(monkeypatch,
     else:
         # Counts of rows are integers, which the geometric mechanism does not round.
         scales = np.array([mechanism.scale for _, mechanism in released])
-        assert np.sum(moved / scales) <= refinement.share
+        assert np.sum(moved / scales) <= refinement.epsilon
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
