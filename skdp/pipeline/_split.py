@@ -25,7 +25,7 @@ from skdp.pipeline._planning import plan_pipeline
 from skdp.pipeline._steps import check_step_names, with_dense_columns
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._types import Bounds, Categories, Classes
-from skdp.utils._validation import check_privacy_parameters, is_auto
+from skdp.utils._validation import check_privacy_parameters, is_auto, is_choice
 
 # Class of the estimator that `split_budget` returns.
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
@@ -349,7 +349,7 @@ def tabular_pipeline(
     if isinstance(model, RawTableModel):
         return with_checked_fits(make_pipeline(model))
     numeric: Literal["scaled", "bins"] = "bins"
-    if model_params.get("mechanism") == "sufficient_statistics":
+    if is_choice(model_params.get("mechanism"), "sufficient_statistics"):
         numeric = "scaled"
     front = DPTableVectorizer(
         bounds=bounds, categories=categories, numeric=numeric, random_state=random_state
