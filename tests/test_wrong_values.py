@@ -60,7 +60,7 @@ def variants(base):
     The values are read off the message that refuses another one, so that a new one is tested, too.
     """
     for name, value in wrong_values(base):
-        if value != "no such choice":
+        if not isinstance(value, str) or value != "no such choice":
             continue
         message, _ = refusal_of(base, name, value)
         for choice in re.findall(r"'([a-z_0-9]+)'", message.partition(", got")[0]):

@@ -59,7 +59,13 @@ def check_classes(classes, y):
     has_nan = classes.dtype.kind == "f" and np.isnan(classes).any()
     if classes.ndim != 1 or has_nan or len(set(map(type, classes.tolist()))) != 1:
         raise ValueError(f"classes must be a flat list of labels of one type, got {classes!r}")
-    classes = np.unique(classes)
+    try:
+        classes = np.unique(classes)
+    except TypeError:
+        raise ValueError(
+            "classes must be labels that can be sorted, such as numbers or strings, got "
+            f"{classes!r}"
+        ) from None
     if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
     blocks = (y[rows] for rows in gen_batches(len(y), LABEL_BLOCK_ROWS))

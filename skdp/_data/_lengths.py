@@ -75,7 +75,8 @@ def n_rows_of(values):
     n_rows = _n_rows_of_shape(values)
     if n_rows is None and hasattr(type(values), "__len__"):
         # Strings and dicts have a length that is not a number of rows.
-        if isinstance(values, str | bytes | Mapping):
+        # Neither have arrays of shape ().
+        if isinstance(values, str | bytes | Mapping) or getattr(values, "shape", None) == ():
             n_rows = None
         else:
             n_rows = len(values)

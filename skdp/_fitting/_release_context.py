@@ -196,9 +196,10 @@ class PrivateRelease:
 
     def __enter__(self):
         # `_open_config` refuses a closed data set before its rows are read.
-        read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         # Configuration of the accountant; `read_groups` makes a person its unit.
-        self.terms = read_config()
+        self.terms = terms_of(self._accountant)
+        if hasattr(self._accountant, "_open_config"):
+            self.terms = self._accountant._open_config()
         # A tool that sets seeds may have set a generator; the error then names the tool.
         self._check_callers()
         # This check also runs if no noise will be drawn, because a wrong parameter is refused for

@@ -1,6 +1,5 @@
 """Principal component analysis with differential privacy."""
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -27,6 +26,10 @@ from skdp.stats._bounds import plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SECOND_MOMENT, SecondMoment
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
 from skdp.utils._values import FrozenValue
+
+# A covariance matrix of more columns has 8 TB. Where the number of columns is unknown, the names of
+# all components are made before a table is seen, which takes a second for that many.
+MAX_COMPONENTS = 10**6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -234,6 +237,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         """
         n_components = min(shape.n_rows, shape.n_columns)
         if self.n_components is not None:
+            check_integer(self.n_components, "n_components", 1, MAX_COMPONENTS)
             n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
         constant, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
@@ -293,7 +297,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             if None in (form.n_rows, form.n_columns):
                 return None
             n_components = min(form.n_rows, form.n_columns)
-        max_components = math.inf
+        max_components = MAX_COMPONENTS
         if form.n_columns is not None:
             max_components = form.n_columns
         return prefixed_names(self, check_integer(n_components, "n_components", 1, max_components))

@@ -582,7 +582,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     @property
     def _target_scale(self):
         """Scale with targets in [-1, 1]; with the Poisson loss, targets must not be negative."""
-        if self.loss == "poisson":
+        if check_choice(self.loss, "loss", LOSSES) == "poisson":
             check_target_bounds(self.target_bounds, minimum=0.0)
         return super()._target_scale
 

@@ -29,7 +29,9 @@ from skdp.stats._moments import UNIT_OF_SUMS
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds, Categories
-from skdp.utils._validation import check_boolean, check_choice, has_auto
+from skdp.utils._validation import check_boolean, check_choice, has_auto, is_choice
+
+STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 
 class DPSimpleImputer(PlannedTransformer):
@@ -193,7 +195,7 @@ class DPSimpleImputer(PlannedTransformer):
         return self
 
     def _charge_needs_no_shape(self):
-        return self.strategy == "mean" and not has_auto(self.bounds)
+        return is_choice(self.strategy, "mean") and not has_auto(self.bounds)
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -220,7 +222,7 @@ class DPSimpleImputer(PlannedTransformer):
             If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.add_indicator, "add_indicator")
-        check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
+        check_choice(self.strategy, "strategy", STRATEGIES)
         _check_fill_value(self._fill)
         # Parameters are checked even if the strategy does not use them, so that a search over
         # strategies costs nothing if one of them is wrong.
@@ -299,7 +301,7 @@ class DPSimpleImputer(PlannedTransformer):
     @property
     def _passes_cells_on(self):
         """True if the output is an array of the input's own cells, which may be of any kind."""
-        keeps_kinds = self.strategy in ("most_frequent", "constant")
+        keeps_kinds = is_choice(self.strategy, "most_frequent", "constant")
         return keeps_kinds and not self.add_indicator and not asks_for_frame(self)
 
     def _cells_passed_on(self, X):
@@ -342,7 +344,7 @@ class DPSimpleImputer(PlannedTransformer):
             return None
         examples = self._planned_examples(form)
         kinds = ["mixed" if j in examples else "cells" for j in range(form.n_columns)]
-        if self.strategy == "most_frequent":
+        if is_choice(self.strategy, "most_frequent"):
             # `fit` and `transform` refuse values whose kind differs from that of the declared
             # categories.
             for j, labels in enumerate(category_lists(self.categories, form)):
@@ -358,7 +360,7 @@ class DPSimpleImputer(PlannedTransformer):
         if form.kinds is None or self._fills_numbers(form) or asks_for_frame(self):
             return {}
         lists = [None] * form.n_columns
-        if self.strategy == "most_frequent":
+        if is_choice(self.strategy, "most_frequent"):
             lists = category_lists(self.categories, form)
         examples = {}
         for j, (kind, labels) in enumerate(zip(form.kinds, lists, strict=True)):
@@ -376,14 +378,14 @@ class DPSimpleImputer(PlannedTransformer):
 
         The result is None if the kinds of the columns are unknown.
         """
-        if self.strategy in ("mean", "median"):
+        if is_choice(self.strategy, "mean", "median"):
             return True
         if form.kinds is None:
             return None
         if set(form.kinds) - {"number", "boolean"}:
             return False
         lists = [None] * form.n_columns
-        if self.strategy == "most_frequent":
+        if is_choice(self.strategy, "most_frequent"):
             lists = category_lists(self.categories, form)
         replacements = []
         for labels in lists:
@@ -396,7 +398,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     def _read(self, X, reset=True):
         """Return the table as the strategy reads it: numbers, or columns that may have labels."""
-        if self.strategy in ("mean", "median"):
+        if check_choice(self.strategy, "strategy", STRATEGIES) in ("mean", "median"):
             return read_table(self, X, reset=reset, allow_nan=True)
         # The dtype of the output must not depend on the values in single rows of a list.
         if is_sequence(X):
@@ -408,7 +410,7 @@ class DPSimpleImputer(PlannedTransformer):
     @property
     def _accepts(self):
         """Input tags of scikit-learn that are True."""
-        if self.strategy in ("most_frequent", "constant"):
+        if is_choice(self.strategy, "most_frequent", "constant"):
             return ("allow_nan", "string", "categorical")
         return ("allow_nan",)
 

@@ -26,6 +26,11 @@ def terms_of(accountant):
     """
     if accountant is None:
         return DEFAULT_CONFIG
+    if isinstance(accountant, type):
+        raise ValueError(
+            f"accountant is the class {accountant.__name__}: pass an accountant, such as "
+            f"{accountant.__name__}(epsilon=1.0)"
+        )
     if not hasattr(accountant, "charge"):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     return accountant.config

@@ -333,7 +333,8 @@ class PrivateSGDModel(PrivateLinearModel):
 
     def _whitens_rows(self, requested):
         """Return True if all settings are automatic, as they then refer to the whitened rows."""
-        is_default = self.learning_rate == "constant" and self.average is True
+        learning_rate = checks.check_choice(self.learning_rate, "learning_rate", LEARNING_RATES)
+        is_default = learning_rate == "constant" and self.average is True
         has_penalty = self.penalty == "l2" and self.projection_radius is None
         return requested == Settings("nesterov") and is_default and has_penalty
 

@@ -23,7 +23,7 @@ from skdp._data._tables import (
 from skdp._fitting._fit_progress import fits_alone
 from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
-from skdp.utils._validation import check_target_bounds
+from skdp.utils._validation import check_boolean, check_target_bounds
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
 
@@ -127,7 +127,7 @@ class PrivateRegressorMixin(PrivatePredictorMixin, RegressorMixin):
         """The scale with targets in [-1, 1]. Without an intercept the offset is 0."""
         low, high = check_target_bounds(self.target_bounds)
         offset = 0.0
-        if getattr(self, "fit_intercept", True):
+        if check_boolean(getattr(self, "fit_intercept", True), "fit_intercept"):
             offset = low + (high - low) / 2
         half_range = max(abs(high - offset), abs(low - offset))
         return TargetScale(low, high, offset, half_range)

@@ -1,7 +1,7 @@
 """Base class of hyperparameter searches: one charge for all fits, the scores and the choice."""
 
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn import get_config
@@ -39,6 +39,7 @@ from skdp.pipeline._steps import check_step_names
 from skdp.utils._documents import count_of
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
+from skdp.utils._values import FrozenValue
 
 # Widths that are tried if a strategy depends on the table's width and the width is unknown.
 POSSIBLE_WIDTHS = (1, 10, 100, 1_000, 100_000)
@@ -173,6 +174,49 @@ def _delegate_to_best_estimator(name):
     return available_if(has_method)(call)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublicUnits(FrozenValue):
+    """The rows, or persons, that a search will split, if they are known before the charge.
+
+    Parameters
+    ----------
+    n_units : int or None
+        Number of rows, or of persons. None if it is unknown.
+    are_persons : bool
+        True if the accountant's unit is a person.
+    persons : Persons or None
+        None without `groups`.
+    ids : ndarray of shape (n_persons,) or None
+        Id of each person. None without `groups`.
+    """
+
+    n_units: int | None
+    are_persons: bool
+    persons: object
+    ids: object
+
+    @classmethod
+    def of_table(cls, table, terms):
+        """Return the units of a `PublicTable`, under an accountant's terms."""
+        are_persons = terms.unit == "person"
+        if table.groups is None:
+            n_units = table.form.n_rows
+            return cls(n_units=n_units, are_persons=are_persons, persons=None, ids=None)
+        column = id_column(table.groups)
+        persons = read_persons(column, len(column), terms.missing_ids)
+        return cls(
+            n_units=persons.n_persons,
+            are_persons=are_persons,
+            persons=persons,
+            ids=persons.first_entries(column),
+        )
+
+    @property
+    def are_known(self):
+        """True if folds can be made: the units are counted, and persons have ids."""
+        return self.n_units is not None and self.are_persons == (self.ids is not None)
+
+
 class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     """Base class of searches over a public list of candidates, charged once.
 
@@ -209,7 +253,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         BudgetExceededError
             If the remaining budget does not cover the whole search; nothing was fitted.
         """
-        with PrivateFit(self, FitProgress(self, 1 + bool(self.refit))) as fit:
+        n_stages = 1 + check_boolean(self.refit, "refit")
+        with PrivateFit(self, FitProgress(self, n_stages)) as fit:
             run = self._read_plan_and_charge(fit, X, y, groups, params)
             if self.verbose:
                 description = STRATEGY_TEXTS[run.search.strategy]
@@ -252,34 +297,28 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             check_accountants(candidate, self.accountant)
         score = default_score(self.scoring, candidates[0])
         terms = terms_of(self.accountant)
-        ids = persons = None
-        n_units = table.form.n_rows
-        if table.groups is not None:
-            column = id_column(table.groups)
-            persons = read_persons(column, len(column), terms.missing_ids)
-            n_units = persons.n_persons
-            ids = persons.first_entries(column)
+        units = PublicUnits.of_table(table, terms)
+        persons = units.persons
         for candidate in candidates:
             if table.has_target and table.y is not None:
                 classes = labels_of_candidate(candidate, target_array(table.y))
                 score.check(candidate, classes, persons)
             else:
                 score.check_methods(candidate, persons)
-        by_person = terms.unit == "person"
-        if n_units is None or by_person != (ids is not None):
-            check_cv(self.cv, by_person)
+        if not units.are_known:
+            check_cv(self.cv, units.are_persons)
             return
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
         # If the number of columns is unknown, the strategy may also be unknown.
         for width in POSSIBLE_WIDTHS if n_columns is None else (n_columns,):
             task = SearchTask(
                 candidates=tuple(candidates),
-                shape=(n_units, width),
+                shape=(units.n_units, width),
                 score=score,
                 guarantee=guarantee,
                 refit=self.refit,
             )
-            plan_layout(task, self.strategy, self.cv, ids, terms.composition)
+            plan_layout(task, self.strategy, self.cv, units.ids, terms.composition)
 
     def _read_plan_and_charge(self, fit, X, y, groups, params):
         """Do everything that precedes the first fit, and return the charged `SearchRun`."""

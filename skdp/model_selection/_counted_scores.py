@@ -19,6 +19,7 @@ from skdp.mechanisms._stages import stages_of
 from skdp.model_selection._base_search import (
     STRATEGY_TEXTS,
     BasePrivateSearch,
+    PublicUnits,
     describe_rows_of_search,
     make_task,
 )
@@ -96,7 +97,8 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             self._check_parameters()
             # A frozen estimator that is not private is assumed to have been fitted to public rows.
             check_scored(self.estimator, self, lambda: raw_data_policy(self._terms))
-        with PrivateFit(self, FitProgress(self, 1 + bool(self.refit))) as fit:
+        n_stages = 1 + check_boolean(self.refit, "refit")
+        with PrivateFit(self, FitProgress(self, n_stages)) as fit:
             if self._is_prefit:
                 self._fit_prefit(fit, X, y, groups)
                 return self
@@ -168,6 +170,12 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             self._response_method(candidate)
             if table.has_target and table.y is not None:
                 self._check_two_classes(labels_of_candidate(candidate, target_array(table.y)))
+        units = PublicUnits.of_table(table, self._terms)
+        if units.are_known:
+            self._make_splits(units.n_units, units.ids)
+        if units.are_persons:
+            for candidate in candidates:
+                check_row_wise(candidate)
 
     def _response_method(self, model):
         """Return the method of the model whose scores are counted."""

@@ -1,6 +1,6 @@
 """Grid search and randomized search within one privacy budget."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from sklearn.base import BaseEstimator
@@ -179,6 +179,7 @@ class DPGridSearchCV(BasePrivateSearch):
 
     def _candidate_params(self):
         """Return the parameters of all candidates of the grid."""
+        _check_names_of_parameters(self.param_grid, "param_grid")
         try:
             return ParameterGrid(self.param_grid)
         except (TypeError, ValueError) as error:
@@ -361,7 +362,22 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         seed = self.sampling_seed
         if seed is not None:
             seed = check_integer(seed, "sampling_seed", 0, MAX_SAMPLING_SEED)
+        _check_names_of_parameters(self.param_distributions, "param_distributions")
         try:
             return ParameterSampler(self.param_distributions, n_iter, random_state=seed)
         except (TypeError, ValueError) as error:
             raise ValueError(f"param_distributions: {error}") from error
+
+
+def _check_names_of_parameters(grid, parameter):
+    """Raise `ValueError` if a grid, or one of a list of grids, has a key that is not a string."""
+    grids = grid if isinstance(grid, list | tuple) else [grid]
+    for entries in grids:
+        if not isinstance(entries, Mapping):
+            continue
+        for name in entries:
+            if not isinstance(name, str):
+                raise ValueError(
+                    f"{parameter} must name parameters by strings, such as 'C' or 'step__C', got "
+                    f"{name!r}"
+                )

@@ -431,15 +431,15 @@ def _check_columns(step):
 def _check_has_names(step):
     """Raise `ValueError` if a parameter names a column that the step's table cannot have.
 
-    This covers arrays of unknown width, and frames in which some names have yet to be found. If the
-    width and the names are known, the plan itself raises the error.
+    This covers arrays that an earlier step returns or whose width is unknown, and frames in which
+    some names have yet to be found. Otherwise, the plan itself raises the error.
     """
     for parameter, column in columns_named(step.params):
         if step.form.names is None and isinstance(column, str) and step.form.lacks(column):
             raise ValueError(
                 f"{parameter} names column {column!r}, but {possible_names(step.form)}"
             )
-    if step.form.library != "" or step.n_features is not None:
+    if step.form.library != "" or (step.n_features is not None and not step.before):
         return
     for parameter, column in columns_named(step.params):
         if isinstance(column, str):
@@ -461,10 +461,10 @@ def _check_plan(step, table):
             raise ValueError("y is required, but is None")
         if isinstance(estimator, TableEstimator):
             y = target_array(table.y)
-            if hasattr(y, "__len__"):
-                n_rows = len(y)
-            else:
-                n_rows = len(np.asarray(y))
+            n_rows = n_rows_of(y)
+            if n_rows is None:
+                # A single value, which the step refuses.
+                n_rows = 1
             classes, _ = estimator._read_target(y, n_rows)
     elif table.has_target and table.y is not None and hasattr(estimator, "_check_target"):
         # The step does not need a target, but uses one that is passed.
@@ -477,9 +477,9 @@ def _check_plan(step, table):
         names=_names(step),
         kinds=_container_kinds(step.form),
     )
+    _check_has_names(step)
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
     _check_columns(step)
-    _check_has_names(step)
     if of_skdp(estimator) and isinstance(estimator, TableEstimator):
         _check_declared_words(step, plan)
     if unit == "person" and not getattr(plan, "by_person", False):

@@ -25,7 +25,7 @@ from skdp.pipeline._planning import plan_pipeline
 from skdp.pipeline._steps import check_step_names, with_dense_columns
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._types import Bounds, Categories, Classes
-from skdp.utils._validation import check_privacy_parameters, is_auto
+from skdp.utils._validation import check_privacy_parameters, is_auto, is_choice
 
 # Class of the estimator that `split_budget` returns.
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
@@ -115,9 +115,9 @@ def split_budget(
     (1.0, True)
     """
     epsilon, delta = check_privacy_parameters(epsilon, delta)
+    terms = terms_of(accountant)
     if not (accountant is None or isinstance(accountant, PrivacyAccountant)):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
-    terms = terms_of(accountant)
     public_steps = check_step_names(public_steps)
     pipe = with_dense_columns(pipe, public_steps)
     plan = plan_pipeline(
@@ -258,7 +258,7 @@ def tabular_pipeline(
         Categories of the categorical columns, which must not be computed from the data. "auto", for
         the whole table or instead of a column's list, finds them privately.
     target_bounds : tuple of (low, high), default=None
-        Range of a regressor's target, unless an instance declares it.
+        Range of a regressor's target, unless an instance declares it. None for classifiers.
     accountant : PrivacyAccountant, default=None
         Accountant that is charged by fits. None uses the accountant of an instance. Without one,
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -327,6 +327,11 @@ def tabular_pipeline(
         )
     if "data_norm" in params:
         raise ValueError("data_norm cannot be set: the vectorizer returns rows of norm at most 1")
+    if target_bounds is not None and "target_bounds" not in model_params:
+        raise ValueError(
+            f"target_bounds is for regressors, and {type(model).__name__} has no such parameter: "
+            "leave target_bounds out"
+        )
     model.set_params(**params)
     model_params = model.get_params(deep=False)
     set_here: dict[str, object] = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
@@ -344,7 +349,7 @@ def tabular_pipeline(
     if isinstance(model, RawTableModel):
         return with_checked_fits(make_pipeline(model))
     numeric: Literal["scaled", "bins"] = "bins"
-    if model_params.get("mechanism") == "sufficient_statistics":
+    if is_choice(model_params.get("mechanism"), "sufficient_statistics"):
         numeric = "scaled"
     front = DPTableVectorizer(
         bounds=bounds, categories=categories, numeric=numeric, random_state=random_state

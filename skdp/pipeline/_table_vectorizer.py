@@ -39,7 +39,7 @@ from skdp.stats._column_cells import (
 )
 from skdp.stats._column_plan import Budget, ColumnsFit
 from skdp.utils._types import Bounds, Categories
-from skdp.utils._validation import check_choice, check_integer, is_auto
+from skdp.utils._validation import check_choice, check_integer, is_auto, is_choice
 from skdp.utils._values import FrozenValue
 
 NUMBERS = ("bins", "scaled")
@@ -514,7 +514,7 @@ class DPTableVectorizer(PlannedTransformer):
             # Bins are found later. A range always has two ends, even if they are unknown before the
             # fit.
             edges = None
-            if self.numeric == "scaled":
+            if is_choice(self.numeric, "scaled"):
                 edges = np.zeros(2)
         if edges is None:
             return None

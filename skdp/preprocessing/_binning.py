@@ -346,9 +346,10 @@ def column_pairs(interactions, names, n_features):
         or the opposite order.
     """
     declared = []
+    if isinstance(interactions, np.ndarray) and interactions.ndim:
+        interactions = interactions.tolist()
     if not isinstance(interactions, list | tuple):
-        # The value is not a list of pairs, so the message shows it unchanged.
-        interactions = [interactions]
+        raise ValueError(f"interactions must be a list of pairs of columns, got {interactions!r}")
     for pair in interactions:
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
             raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")

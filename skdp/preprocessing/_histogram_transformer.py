@@ -33,7 +33,14 @@ from skdp.preprocessing._kbins_discretizer import ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._categories import first_labels, report_constant, report_no_match
 from skdp.utils._types import Bounds, Categories
-from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
+from skdp.utils._validation import (
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_within,
+    is_auto,
+    is_choice,
+)
 from skdp.utils._values import FrozenValue
 
 # Default fraction of epsilon spent on the edges: large if the output depends on them alone, smaller
@@ -381,7 +388,10 @@ class DPHistogramTransformer(PlannedTransformer):
         bins = _binning.column_bins(self.categories, self.other, self.edges, names, n_features)
         quantiles = len(_binning.columns_of(bins, ("quantile",))) > 0
         if not len(_binning.columns_of(bins, _binning.AUTOMATIC)) and not is_auto(self.bounds):
-            raise ValueError("bounds are not read where all edges are declared; leave them out")
+            raise ValueError(
+                "bounds are not read if every column has declared edges or categories; leave "
+                "bounds out"
+            )
         if not quantiles and not is_auto(self.edges_fraction):
             raise ValueError("edges_fraction is for edges='quantile' only")
         edges_fraction = EDGES_FRACTION[self.encode]
@@ -499,7 +509,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
         The result is None if every column has one output.
         """
-        if self.encode != "onehot":
+        if not is_choice(self.encode, "onehot"):
             return None
         bins = _binning.column_bins(
             self.categories, self.other, self.edges, form.names, form.n_columns
@@ -508,7 +518,10 @@ class DPHistogramTransformer(PlannedTransformer):
 
     def _planned_pairs(self, form):
         """Return the declared pairs of columns, by positions, for a table of this form or shape."""
-        return _binning.column_pairs(self.interactions or [], form.names, form.n_columns)
+        interactions = self.interactions
+        if interactions is None:
+            interactions = []
+        return _binning.column_pairs(interactions, form.names, form.n_columns)
 
     @property
     def _makes_sparse(self):
@@ -553,7 +566,7 @@ class DPHistogramTransformer(PlannedTransformer):
     def _divides(self):
         """Return True if encoded values are divided, so that a row has at most norm 1."""
         if is_auto(self.unit_norm):
-            return self.encode == "onehot"
+            return is_choice(self.encode, "onehot")
         return check_boolean(self.unit_norm, "unit_norm")
 
     @property

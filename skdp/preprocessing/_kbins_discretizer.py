@@ -22,7 +22,7 @@ from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._documents import count_of
 from skdp.utils._types import Bounds
-from skdp.utils._validation import check_choice, has_auto
+from skdp.utils._validation import check_choice, has_auto, is_choice
 from skdp.utils._values import FrozenValue
 
 
@@ -297,9 +297,9 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
         The result is None if every column has one output.
         """
-        if self.encode == "ordinal":
+        if is_choice(self.encode, "ordinal"):
             return None
-        if self.strategy != "uniform":
+        if not is_choice(self.strategy, "uniform"):
             # The number of bins is not known: quantiles that fall on a common value form one edge.
             return [None] * form.n_columns
         n_bins = _binning.planned_n_bins(self.n_bins)
@@ -307,4 +307,4 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
-        return self.encode == "onehot"
+        return is_choice(self.encode, "onehot")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 
 import numpy as np
 from sklearn import config_context
@@ -52,7 +53,9 @@ def check_rows(a, axis, nan_policy="raise"):
             "a must be a vector or a matrix of real numbers, and not empty, got shape "
             f"{X.shape} and dtype {X.dtype}"
         )
-    if axis not in (None, 0, -1 if is_vector else -2) or isinstance(axis, bool):
+    # The type is checked first, because an array compares as an array.
+    is_axis = (axis is None or isinstance(axis, Integral)) and not isinstance(axis, bool)
+    if not is_axis or axis not in (None, 0, -1 if is_vector else -2):
         raise ValueError(
             f"axis must be 0, got {axis!r}: rows are protected, and a release combines them"
         )

@@ -11,6 +11,7 @@ from sklearn.preprocessing import SplineTransformer
 from skdp.cluster import DPKMeans
 from skdp.decomposition import DPPCA
 from skdp.gam import DPAdditiveClassifier
+from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing import (
     DPHistogramTransformer,
     DPMinMaxScaler,
@@ -20,20 +21,29 @@ from skdp.preprocessing import (
 )
 
 # Values that are invalid for all tables.
-BOOLEAN = ("yes", 2)
-CHOICE = ("no such choice", 7.5)
+BOOLEAN = ("yes", 2, np.array([True, False]))
+CHOICE = ("no such choice", 7.5, np.array(["auto", "none"]))
 COUNT = (0, -1, 1.5, "many")
 COUNT_OR_AUTO = (-1, 1.5, "many")
 POSITIVE = (-1.0, math.nan, "much")
 RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), (0.0, 1.0 + 2.0j), {0.0, 1.0}, b"ab", "01", "wide")
 FRACTION = (-0.5, 1.5, "half")
+FOLDS: tuple[object, ...] = (
+    [([0], [10**9])],
+    [([0, 1], [1, 2])],
+    [([0, 0], [1])],
+    [([0], [])],
+    [([0.0], [1.0])],
+    [([0], [1], [2])],
+    {"fold": (0, 1)},
+)
 SEED = (-1, 1.5, "secret")
 
 #: Mapping from a parameter's type to the names of such parameters and the values they must refuse.
 WRONG_VALUES = {
     "epsilon": (["epsilon"], (0.0, *POSITIVE)),
     "delta": (["delta"], (-0.1, 1.0, math.nan, "small")),
-    "accountant": (["accountant"], (3.0, "mine")),
+    "accountant": (["accountant"], (3.0, "mine", PrivacyAccountant)),
     "seed": (["random_state", "sampling_seed", "structure_seed"], SEED),
     "verbosity": (["verbose"], (-1, 1.5, "loud")),
     "boolean": (
@@ -59,6 +69,7 @@ WRONG_VALUES = {
     "tables of columns": (["workload"], (3, "pairs", [(0,)], [("no such column", 0)])),
     "dict of columns": (["decimals", "forbidden", "same_as"], (3, "some", {"no such column": 1})),
     "number of folds": (["cv"], (1, *COUNT)),
+    "folds": (["cv"], FOLDS),
     "number of jobs": (["n_jobs"], (0, 1.5, "many")),
     "number of rows": (["min_frequency"], (-1, math.nan, "much")),
     "count or 'auto'": (["batch_size", "max_depth", "n_bins"], COUNT_OR_AUTO),
@@ -69,13 +80,16 @@ WRONG_VALUES = {
     "number of at least 0": (["power_t"], POSITIVE),
     "norm": (["data_norm", "projection_radius"], (0.0, *POSITIVE)),
     # A center whose length differs from the table's width is one of `wrong_widths`.
-    "center": (["center"], ([math.nan], [[0.0], [0.0]], "middle")),
+    "center": (
+        ["center"],
+        ([math.nan], [[0.0], [0.0]], "middle", "0.5", True, np.datetime64("2020"), np.ma.masked),
+    ),
     "edges": (["edges"], ([3.0, 2.0, 1.0], [[1.0]], [math.nan, 1.0], "wide")),
     "label": (["fill_value"], ([1, 2], {"a": 1}, math.nan)),
     "thresholds": (["thresholds"], ([], [math.nan], 100, True, [True], "many")),
     "scorer": (["scoring"], (3, "no such score")),
     "estimator": (["estimator"], (None, 3, "model")),
-    "grid": (["param_grid", "param_distributions"], (3, "C")),
+    "grid": (["param_grid", "param_distributions"], (3, "C", {0: [1.0]})),
     "names of steps": (["public_steps"], (3, "x", ["no such step"], [None], (0,))),
     "fraction": (["edges_fraction", "momentum"], FRACTION),
     "quantile": (["quantile"], (-1.0, 101.0, "half")),
@@ -84,10 +98,13 @@ WRONG_VALUES = {
     "range of a target without columns": (["target_bounds"], ({0: 0.0, 1: 1.0},)),
     "required range of the target": (["target_bounds"], (None,)),
     "categories": (["categories"], ([], [["a", "a"]] * 2, 3)),
-    "classes": (["classes"], ([0], [0, 0], 3)),
+    "classes": (["classes"], ([0], [0, 0], [None, None], 3)),
     "weights of classes": (["class_weight"], ({"no such class": 1.0}, {0: -1.0, 1: 1.0}, 3)),
     "directions of columns": (["monotonic_cst"], ([2, 0], {0: 2}, {10**6: 1}, "up")),
-    "pairs of columns": (["interactions"], ([(0, 0)], [(0, 10**6)], "no such choice", -1)),
+    "pairs of columns": (
+        ["interactions"],
+        ([(0, 0)], [(0, 10**6)], np.array([0, 1]), "no such choice", -1),
+    ),
     "probabilities of classes": (["priors"], ([0.5, 0.6], [1.5, -0.5], "even")),
 }
 

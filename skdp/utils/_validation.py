@@ -33,8 +33,16 @@ def check_real(value: object, name: str) -> float:
 
 
 def as_doubles(value):
-    """Return a new array of doubles, or an array of NaN if the value is not numeric."""
+    """Return a new array of doubles, or an array of NaN if the value is not numeric.
+
+    NumPy would parse strings, read dates and durations as numbers in their unit, booleans as 0 and
+    1, and masked values as what they hide.
+    """
     try:
+        array = np.asarray(value)
+        is_text = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
+        if is_text or array.dtype.kind in "bmMSU" or np.ma.is_masked(value):
+            return np.array(np.nan)
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return np.array(np.nan)
@@ -307,9 +315,17 @@ def check_target_bounds(target_bounds, minimum=-math.inf):
     return low, high
 
 
+def is_choice(value: object, *choices: str) -> bool:
+    """Return True if a parameter is one of some strings, for parameters yet to be checked.
+
+    The type is checked first, because an array compares as an array.
+    """
+    return isinstance(value, str) and value in choices
+
+
 def is_auto(value: object) -> bool:
     """Return True if a parameter is "auto", so that its value is found privately."""
-    return isinstance(value, str) and value == "auto"
+    return is_choice(value, "auto")
 
 
 def has_auto(value: object) -> bool:

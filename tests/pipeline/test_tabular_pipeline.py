@@ -213,7 +213,11 @@ def test_further_parameters_are_those_of_the_model():
 
 @pytest.mark.parametrize(
     ("params", "words"),
-    [({"n_trees": 3}, "'n_trees' is not a parameter"), ({"data_norm": 2.0}, "data_norm")],
+    [
+        ({"n_trees": 3}, "'n_trees' is not a parameter"),
+        ({"data_norm": 2.0}, "data_norm"),
+        ({"target_bounds": (0, 1)}, "target_bounds is for regressors"),
+    ],
 )
 def test_parameters_that_the_model_lacks_or_the_pipeline_sets_are_refused(params, words):
     with pytest.raises(ValueError, match=words):

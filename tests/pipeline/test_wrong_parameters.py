@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from sklearn.utils import get_tags
 
 from skdp import (
+    DPPCA,
     DPAdditiveClassifier,
     DPGridSearchCV,
     DPLogisticRegression,
@@ -43,6 +44,10 @@ Y = (X[:, 0] > 0.5).astype(int)
 
 def scaler():
     return DPMinMaxScaler(bounds=(0, 1))
+
+
+def scaler_of_names():
+    return DPMinMaxScaler(bounds={"r": (0, 1)})
 
 
 def split(pipe, accountant):
@@ -261,6 +266,12 @@ def test_wrong_bounds_of_all_columns_cost_nothing_behind_unknown_ones(bounds):
     assert accountant.epsilon_spent == 0.0
 
 
+def test_components_beyond_every_table_are_refused_where_the_width_is_unknown():
+    """Names are planned for all components, so a limit must precede them."""
+    with pytest.raises(ValueError, match="step 'dppca': n_components must be at most 1000000,"):
+        split(make_pipeline(DPPCA(n_components=2 * 10**6), classifier()), None)
+
+
 def test_there_are_enough_cases():
     assert sum(len(list(cases(kind))) for kind in KINDS) >= 200
 
@@ -282,6 +293,23 @@ def in_frames(*steps):
 
 # A pipeline, its table and target, and the step and what the message names.
 REFUSED_BY_THE_TABLE = {
+    "a target without entries": (
+        make_pipeline(scaler(), classifier()),
+        X,
+        np.array(1),
+        ("dplogisticregression", "y"),
+    ),
+    "names of columns behind a step that returns an array": (
+        make_pipeline(
+            ColumnTransformer(
+                [("b", make_pipeline(DPSimpleImputer(bounds=(0, 1)), scaler_of_names()), ["r"])]
+            ),
+            classifier(),
+        ),
+        pd.DataFrame({"r": X[:, 0]}),
+        Y,
+        ("columntransformer__b__dpminmaxscaler", "set_output"),
+    ),
     "a column that the table lacks": (
         in_frames(scaler(), of_names("age"), classifier()),
         TABLE,

@@ -486,3 +486,9 @@ def test_crosses_are_named_where_no_table_is_seen():
     assert planned_charge(named, 50, 3).event == planned_charge(placed, 50, 3).event
     mixed_up = DPHistogramTransformer(bounds=(0, 1), interactions=[("a", 0)])
     assert mixed_up.expected_error(2) > 0.0
+
+
+def test_bounds_beside_declared_categories_are_refused_by_what_was_declared():
+    encoder = DPHistogramTransformer(bounds=(0, 1), categories=[[0, 1]] * 2)
+    with pytest.raises(ValueError, match="bounds are not read .* edges or categories"):
+        encoder.fit(np.zeros((9, 2)))

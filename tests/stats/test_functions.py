@@ -1,6 +1,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 
@@ -197,7 +198,7 @@ def test_means_do_not_leave_the_bounds_by_rounding():
         assert ((mean >= low) & (mean <= high)).all()
 
 
-@pytest.mark.parametrize("axis", [1, None, "rows", 2])
+@pytest.mark.parametrize("axis", [1, None, "rows", 2, np.array([0, 1]), pd.NA])
 def test_only_rows_are_combined(axis):
     with pytest.raises(ValueError, match="axis"):
         stats.dp_mean(table(), axis=axis)
