@@ -1,6 +1,7 @@
 """Plan of one release of many quantiles of many columns by the exponential mechanism."""
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -456,25 +457,32 @@ class _Part(FrozenValue):
 class _Positions:
     """Random positions of a column's rows, drawn when the rows of a cell are first needed.
 
+    Positions are stored in pieces, each with all rows of a range of cells. A new piece is inserted
+    between the others, so the positions that were drawn earlier are not copied.
+
     Parameters
     ----------
     stream : Stream
 
     Attributes
     ----------
-    rows : ndarray of shape (n,), dtype int64
-        The drawn positions, sorted, each with the code of the row's weight in its low bits.
-    sums : ndarray of shape (n + 1,), dtype int64
-        Cumulative weight before each of them, and their total weight.
+    first_cells, end_cells : list of int
+        The first cell of each piece, and the one after its last, in increasing order.
+    pieces : list of ndarray of int64
+        The sorted positions of the rows of each piece, each with the code of the row's weight in
+        its low bits.
     """
 
     def __init__(self, stream):
         self.stream = stream
-        self.rows = np.empty(0, dtype=np.int64)
-        self.sums = np.zeros(1, int)
+        self.first_cells = []
+        self.end_cells = []
+        self.pieces = []
 
-    def draw(self, keys, cells):
-        """Draw positions for the rows of a range of cells, unless they have already been drawn.
+    def rows(self, keys, cells):
+        """Return the sorted positions of the rows of a range of cells, each with its weight's code.
+
+        Positions are drawn for the rows that do not have one.
 
         Parameters
         ----------
@@ -482,29 +490,57 @@ class _Positions:
             Sorted keys of all rows in these cells, minus the smallest key of the column.
         cells : tuple of (int, int)
             The first cell, and the one after the last.
+
+        Returns
+        -------
+        ndarray of shape (n_keys,), dtype int64
         """
-        start, stop = self.find(np.array(cells) * POSITIONS)
-        if stop - start == len(keys):
-            return
+        first, end = cells
+        start = bisect_right(self.end_cells, first)
+        stop = bisect_left(self.first_cells, end)
+        # Ranges of cells before, between and after the pieces that overlap with the given range.
+        gap_starts = [first, *self.end_cells[start:stop]]
+        gap_ends = [*self.first_cells[start:stop], end]
+        new_keys = [keys]
+        if start < stop:
+            gaps = np.searchsorted(keys, np.array([gap_starts, gap_ends]) << CODE_BITS)
+            new_keys = [keys[i:j] for i, j in gaps.T.tolist()]
+        new_pieces = self._drawn(new_keys)
+        pieces = new_pieces[:1]
+        for old, new in zip(self.pieces[start:stop], new_pieces[1:], strict=True):
+            pieces += [old, new]
+        # The first and the last piece may begin before the range, or end after it.
+        trimmed = [p for p in pieces if len(p)]
+        if start < stop and trimmed:
+            positions = np.array(cells) * POSITIONS << CODE_BITS
+            trimmed[0] = trimmed[0][np.searchsorted(trimmed[0], positions[0]) :]
+            trimmed[-1] = trimmed[-1][: np.searchsorted(trimmed[-1], positions[1])]
+        # From the last gap on, so that indices of earlier pieces do not change.
+        for i in reversed(range(len(new_pieces))):
+            if len(new_pieces[i]):
+                self.first_cells.insert(start + i, gap_starts[i])
+                self.end_cells.insert(start + i, gap_ends[i])
+                self.pieces.insert(start + i, new_pieces[i])
+        if len(trimmed) == 1:
+            return trimmed[0]
+        return np.concatenate([np.empty(0, dtype=np.int64), *trimmed])
+
+    def _drawn(self, new_keys):
+        """Return the sorted positions of rows, drawn for a list of keys of disjoint cells."""
+        keys = new_keys[0]
+        if len(new_keys) > 1:
+            keys = np.concatenate(new_keys)
         # The positions of all rows of a cell are drawn at once.
-        earlier = self.rows[start:stop]
-        new = keys[~np.isin(keys >> CODE_BITS, earlier // (POSITIONS << CODE_BITS))]
-        drawn = (new >> CODE_BITS) * POSITIONS
+        drawn = (keys >> CODE_BITS) * POSITIONS
         for first in range(0, len(drawn), _BLOCK):
             block = drawn[first : first + _BLOCK]
             words = self.stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
             block += words & np.uint32(POSITIONS - 1)
-        drawn = (drawn << CODE_BITS) | (new & ((1 << CODE_BITS) - 1))
-        merged = np.sort(np.append(earlier, drawn))
-        self.rows = np.concatenate([self.rows[:start], merged, self.rows[stop:]])
-        # Only the sums of the new rows are computed: there can be many draws of few rows each.
-        merged_sums = self.sums[start] + np.cumsum(weights_of(merged))
-        later_sums = self.sums[stop + 1 :] + (merged_sums[-1] - self.sums[stop])
-        self.sums = np.concatenate([self.sums[: start + 1], merged_sums, later_sums])
-
-    def find(self, positions):
-        """Return the number of rows below each of the given positions."""
-        return np.searchsorted(self.rows, positions << CODE_BITS)
+        drawn <<= CODE_BITS
+        drawn |= keys & ((1 << CODE_BITS) - 1)
+        # Cells are disjoint and in order, so the sorted rows of each of them stay together.
+        drawn.sort()
+        return np.split(drawn, np.cumsum([len(k) for k in new_keys[:-1]], dtype=int))
 
 
 class _Window:
@@ -513,7 +549,7 @@ class _Window:
     Parameters
     ----------
     part : _Part
-    ranks : SortedColumns or CountedColumns
+    ranks : StoredColumns or CountedColumns
     drawn : _Positions
         Positions of the column's rows.
     cells : tuple of (int, int)
@@ -537,12 +573,21 @@ class _Window:
         self._drawn = drawn
         self._cells = cells
         self._anchor = anchor
-        drawn.draw(keys - part.first_key, cells)
+        rows = drawn.rows(keys - part.first_key, cells)
         ends = np.clip([part.first, part.stop], *np.array(cells) * POSITIONS)
-        start, stop, at_anchor = drawn.find(np.append(ends, anchor[0]))
-        positions = drawn.rows[start:stop] >> CODE_BITS
-        below = drawn.sums[start : stop + 1] + (anchor[1] - drawn.sums[at_anchor])
-        if part.by_person and len(positions):
+        positions = np.append(ends, anchor[0]) << CODE_BITS
+        start, stop, at_anchor = np.searchsorted(rows, positions).tolist()
+        if not part.by_person:
+            # Each row has weight 1.
+            self.positions = rows[start:stop] >> CODE_BITS
+            below = np.arange(start, stop + 1)
+            below += anchor[1] - at_anchor
+            self.below = below
+            return
+        sums = np.append(0, np.cumsum(weights_of(rows)))
+        positions = rows[start:stop] >> CODE_BITS
+        below = sums[start : stop + 1] + (anchor[1] - sums[at_anchor])
+        if len(positions):
             is_last = np.append(positions[1:] != positions[:-1], True)
             positions = positions[is_last]
             below = below[np.append(True, is_last)]
@@ -566,6 +611,11 @@ def _windows(parts, ranks, positions):
     is a pass over the data.
     """
     ranges = [(part.near[0] - 1, part.near[1]) for part in parts]
+    spans = [
+        (max(lowest, part.start), min(highest, part.end - 1))
+        for part, (lowest, highest) in zip(parts, ranges, strict=True)
+    ]
+    ranks.sort([(lowest, highest) for lowest, highest in spans if lowest <= highest])
     weights = []
     for part, weight_range in zip(parts, ranges, strict=True):
         weights += [weight for weight in weight_range if part.reaches(weight)]
