@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,8 @@ from skdp._fitting._findings import report_unfilled_quantiles
 from skdp.accounting import ExponentialMechanism, Guarantee, Repeated, calibrate
 from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._stages import UNNAMED, Stage
-from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
+from skdp.noise import bernoulli_exp, choose_by_distance
+from skdp.noise._integers import uniform_integer
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
 from skdp.utils._units import ALL_IN_EACH
 from skdp.utils._validation import check_integer
@@ -266,10 +268,11 @@ class QuantileTree(FrozenValue):
         choices = np.zeros((len(targets), len(columns)), dtype=np.int64)
         below = np.zeros_like(choices)
         for level in self.levels:
+            rates = [self._rate(level, node) for node in level]
             parts = [
-                self._part(level, node, j, n_rows, choices[:, j], below[:, j], ranks.starts)
+                self._part(node, rate, j, n_rows, choices[:, j], below[:, j], ranks.starts)
                 for j in columns
-                for node in level
+                for node, rate in zip(level, rates, strict=True)
             ]
             for part, window in zip(parts, _windows(parts, ranks, positions), strict=True):
                 index = part.node.index, part.column
@@ -278,14 +281,14 @@ class QuantileTree(FrozenValue):
                 below[index] = weight_below
         return choices[inverse]
 
-    def _part(self, level, node, column, n_rows, positions, below, starts):
+    def _part(self, node, rate, column, n_rows, positions, below, starts):
         """Return the part of a column's rows in which a node's quantile is chosen.
 
         Parameters
         ----------
-        level : list of _Node
-            Level of the tree of quantiles to which the node belongs.
         node : _Node
+        rate : Fraction
+            Result of `_rate` for the node.
         column : int
         n_rows : int
         positions, below : ndarray of int
@@ -304,7 +307,6 @@ class QuantileTree(FrozenValue):
         if node.last is not None:
             last = int(positions[node.last])
             end = int(below[node.last])
-        rate = self._rate(level, node)
         by_person = self.guarantee.neighbors.unit == "person"
         return _Part(node, column, rate, by_person, n_rows, first, last, start, end)
 
@@ -530,6 +532,8 @@ class _Positions:
         keys = new_keys[0]
         if len(new_keys) > 1:
             keys = np.concatenate(new_keys)
+        if not len(keys):
+            return new_keys
         # The positions of all rows of a cell are drawn at once.
         drawn = (keys >> CODE_BITS) * POSITIONS
         for first in range(0, len(drawn), _BLOCK):
@@ -540,7 +544,8 @@ class _Positions:
         drawn |= keys & ((1 << CODE_BITS) - 1)
         # Cells are disjoint and in order, so the sorted rows of each of them stay together.
         drawn.sort()
-        return np.split(drawn, np.cumsum([len(k) for k in new_keys[:-1]], dtype=int))
+        ends = list(accumulate(map(len, new_keys), initial=0))
+        return [drawn[start:end] for start, end in pairwise(ends)]
 
 
 class _Window:
@@ -574,9 +579,11 @@ class _Window:
         self._cells = cells
         self._anchor = anchor
         rows = drawn.rows(keys - part.first_key, cells)
-        ends = np.clip([part.first, part.stop], *np.array(cells) * POSITIONS)
-        positions = np.append(ends, anchor[0]) << CODE_BITS
-        start, stop, at_anchor = np.searchsorted(rows, positions).tolist()
+        lowest, highest = (cell * POSITIONS for cell in cells)
+        first = min(max(part.first, lowest), highest)
+        end = min(max(part.stop, lowest), highest)
+        positions = np.array([first, end, anchor[0]]) << CODE_BITS
+        start, stop, at_anchor = rows.searchsorted(positions).tolist()
         if not part.by_person:
             # Each row has weight 1.
             self.positions = rows[start:stop] >> CODE_BITS
@@ -651,10 +658,10 @@ def _choose(part, rows, stream):
     step = part.rate / (part.whole * part.fine)
     while True:
         j = choose_by_distance(weights, distances, step, stream)
-        point = int(edges[j]) + int(uniform_integers(int(weights[j]), 1, stream)[0])
+        point = int(edges[j]) + uniform_integer(int(weights[j]), stream)
         window = rows.with_point(point)
         if _accepted(part, window, point, distances[j], step, stream):
-            return point, window.below[np.searchsorted(window.positions, point)]
+            return point, window.below[window.positions.searchsorted(point)]
 
 
 def _intervals(part, rows):
@@ -665,29 +672,34 @@ def _intervals(part, rows):
     these.
     """
     n = len(rows.positions)
-    low = int(np.searchsorted(rows.below, part.near[0]))
-    high = max(low, int(np.searchsorted(rows.below, part.near[1], side="right")) - 1)
-    ranks = np.arange(low, high + 2)
+    low = int(rows.below.searchsorted(part.near[0]))
+    high = max(low, int(rows.below.searchsorted(part.near[1], side="right")) - 1)
+    # Points of rank k start after row k - 1 and end with row k. There is no row before the first.
+    positions = rows.positions[low:high]
+    below = rows.below[low : high + 1]
     if part.by_person and part.rate <= _NEAR:
-        units = (rows.below[low : high + 1] - part.start) // part.whole
-        ranks = ranks[np.diff(units, prepend=-1, append=-1) != 0]
-    # Points of rank k start after row k - 1 and end with row k.
-    starts = np.empty(len(ranks), dtype=np.int64)
+        units = (below - part.start) // part.whole
+        is_first = np.diff(units, prepend=-1, append=-1) != 0
+        ranks = np.arange(low, high + 2)[is_first]
+        positions = rows.positions[ranks[1:-1] - 1]
+        scores = part.scores(rows.below[ranks[:-1]])
+        before = part.scores(rows.below[np.maximum(ranks - 1, 0)])
+    else:
+        before = part.scores(np.append(rows.below[max(low - 1, 0)], below))
+        scores = before[1:]
+    starts = np.empty(len(before), dtype=np.int64)
     starts[0] = part.first
     if low != 0:
         starts[0] = rows.positions[low - 1] + 1
-    starts[1:-1] = rows.positions[ranks[1:-1] - 1] + 1
+    np.add(positions, 1, out=starts[1:-1])
     starts[-1] = part.last + 1
     if high != n:
         starts[-1] = rows.positions[high] + 1
     edges = np.empty(2 * len(starts) + 1, dtype=np.int64)
     edges[0], edges[-1] = part.first, part.last + 1
     edges[1:-1:2] = starts
-    edges[2:-1:2] = np.minimum(starts[:-1] + 1, starts[1:])
+    np.minimum(starts[:-1] + 1, starts[1:], out=edges[2:-1:2])
     distances = np.empty(len(edges) - 1, dtype=np.int64)
-    # There is no row before the first one.
-    before = part.scores(rows.below[np.maximum(ranks - 1, 0)])
-    scores = part.scores(rows.below[ranks[:-1]])
     distances[2:-1:2] = _distance(scores, before[1:])
     distances[1:-1:2] = _distance(before[:-1], scores)
     distances[0], distances[-1] = abs(before[0]), abs(before[-1])
@@ -705,14 +717,17 @@ def _accepted(part, rows, point, distance, step, stream):
     A distance is that of a point's rank from the target rank. `distance` is the lower bound of
     `_intervals`, and `step` the factor of its excess in the exponent, a fraction.
     """
-    index = int(np.searchsorted(rows.positions, point))
+    index = int(rows.positions.searchsorted(point))
     is_after_row = index > 0 and rows.positions[index - 1] == point - 1
     weights_below = rows.below[[index - int(is_after_row), index]]
-    point_distance = _distance(*part.scores(weights_below))
-    excess = step * (int(point_distance) - int(distance))
+    low, high = part.scores(weights_below).tolist()
+    difference = max(low, -high, 0) - int(distance)
+    if difference == 0:
+        return True
+    excess = step * difference
     exponents = np.array([float(min(excess, 10_000))])
 
     def exact(index):
         return np.array([excess.numerator], dtype=object), excess.denominator
 
-    return excess == 0 or bool(bernoulli_exp(exponents, exact, stream)[0])
+    return bool(bernoulli_exp(exponents, exact, stream)[0])

@@ -79,9 +79,10 @@ class Ranked:
 def part_of(plan, rows, level=0, node=0, chosen=(0, 0, 0), last=_LAST):
     """Return the part of some rows, and their window, in which a node of a level is chosen."""
     level = plan.levels[level]
+    rate = plan._rate(level, level[node])
     below = [rows.under(point) for point in chosen]
     terms = 0, len(rows.positions), np.array(chosen), below, [0, int(rows.below[-1])]
-    part = plan._part(level, level[node], *terms)
+    part = plan._part(level[node], rate, *terms)
     part = replace(part, last=min(part.last, last))
     return part, rows.within(part)
 
@@ -536,7 +537,8 @@ def test_a_window_has_the_rows_that_all_rows_have_there(by_person):
     (level,) = plan.levels
     for ranks in both(X, row_weights):
         places = [_Positions(RandomSource(0).stream()) for _ in LOW]
-        parts = [plan._part(level, level[0], j, len(X), (), (), ranks.starts) for j in range(4)]
+        rate = plan._rate(level, level[0])
+        parts = [plan._part(level[0], rate, j, len(X), (), (), ranks.starts) for j in range(4)]
         for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
             whole = window.with_point(0).with_point((CELLS + 1) * POSITIONS - 1)
             assert len(window.positions) < len(whole.positions)
