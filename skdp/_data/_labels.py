@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from hashlib import blake2b
 from numbers import Number, Real
+from operator import itemgetter
 
 import numpy as np
 
@@ -445,11 +446,17 @@ def distinct_cells(values):
     if values.dtype.kind in TIMES:
         return None, None
     cells = values.tolist()
-    if not BUILT_IN_TYPES.issuperset(map(type, cells)):
+    types = list(map(type, cells))
+    # Counting the most frequent type takes a tenth of the time of the set of all types.
+    if types.count(str) < len(types) and not BUILT_IN_TYPES.issuperset(types):
         return None, None
     distinct = list(set(cells))
     index = {cell: i for i, cell in enumerate(distinct)}
-    inverse = list(map(index.__getitem__, cells))
+    if len(cells) > 1:
+        # The fastest way to look up many cells.
+        inverse = itemgetter(*cells)(index)
+    else:
+        inverse = [index[cell] for cell in cells]
     if len(distinct) <= 256:
         # Python converts integers to bytes faster than NumPy converts them to an array.
         return distinct, np.frombuffer(bytes(inverse), dtype=np.uint8)

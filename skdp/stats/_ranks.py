@@ -253,8 +253,8 @@ class StoredColumns:
         rows = [None] * len(runs)
         for j in np.unique(numbers).tolist():
             indices = np.flatnonzero(numbers == j)
-            found = self._columns[j].rows(np.minimum(cells[indices], _MISSING_CELL))
-            for i, values in zip(indices.tolist(), found, strict=True):
+            column_rows = self._columns[j].rows(np.minimum(cells[indices], _MISSING_CELL))
+            for i, values in zip(indices.tolist(), column_rows, strict=True):
                 rows[i] = values + (j << COLUMN_SHIFT)
         return rows
 

@@ -294,6 +294,13 @@ def test_distinct_cells_and_their_indices_are_the_cells(n_labels):
     assert [distinct[i] for i in inverse] == values.tolist()
 
 
+@pytest.mark.parametrize("cells", [[], ["a"], [np.nan], [np.nan, "a", np.nan]])
+def test_few_cells_have_their_distinct_cells(cells):
+    distinct, inverse = distinct_cells(np.array(cells, dtype=object))
+    # A missing value is one object here, which is equal to itself in a list.
+    assert [distinct[i] for i in inverse] == cells
+
+
 @pytest.mark.parametrize("cell", [Caseless("LABEL 0"), np.str_("label 0"), Decimal(1)])
 def test_cells_of_types_with_their_own_comparison_are_not_counted_with_equal_ones(cell):
     values = np.empty(3, dtype=object)
