@@ -41,8 +41,8 @@ _BUCKET_BITS = 14
 _ROW_BITS = 6
 # Fraction of the rows of a column in memory, from which on all of them are sorted at once.
 _SORTED_FRACTION = 1 / 8
-# Maximum number of values in memory at a time, from one column or several.
-_MAX_VALUES = 1 << 24
+# Maximum size of the values in memory at a time, of one column or of several that are smaller.
+_MAX_BYTES = 1 << 26
 
 
 def weight_codes(row_weights):
@@ -88,10 +88,10 @@ def ranked_columns(rows, low, high, row_weights=None):
     if has_partitions:
         yield CountedColumns(rows.mapped(partial(_keys_of, low=low, high=high), codes), len(low))
         return
-    dtype = np.int32
+    dtype = np.dtype(np.int32)
     if codes is not None:
-        dtype = np.int64
-    n_at_once = max(1, _MAX_VALUES // n_rows)
+        dtype = np.dtype(np.int64)
+    n_at_once = max(1, _MAX_BYTES // (dtype.itemsize * n_rows))
     for first in range(0, len(low), n_at_once):
         columns = slice(first, first + n_at_once)
         to_values = partial(_sortable, columns=columns, low=low[columns], high=high[columns])

@@ -519,8 +519,8 @@ def test_the_cell_of_a_weight_is_that_of_the_row_of_its_rank():
 def test_the_same_is_released_of_rows_in_memory_and_in_parts(
     quantiles, epsilon, by_person, monkeypatch
 ):
-    # Two columns at a time, where all are counted together.
-    monkeypatch.setattr("skdp.stats._ranks._MAX_VALUES", 6000)
+    # One or two columns at a time, where all are counted together.
+    monkeypatch.setattr("skdp.stats._ranks._MAX_BYTES", 24_000)
     X, options = made(), {"unit": "person"} if by_person else {}
     persons = of_persons(len(X)) if by_person else None
     plan = make_plan(quantiles, 4, epsilon=epsilon, n_rows=len(X), **options)
