@@ -3,6 +3,8 @@
 Everything in this module is post-processing of released counts.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.optimize import isotonic_regression
 
@@ -33,7 +35,7 @@ def level_counts(counts, coarsest=1):
     """
     levels = [counts]
     while len(levels[-1]) > 2**coarsest:
-        levels.append(levels[-1].reshape(-1, 2).sum(axis=1))
+        levels.append(levels[-1][::2] + levels[-1][1::2])
     return np.concatenate(levels)
 
 
@@ -66,14 +68,15 @@ def consistent_counts(noisy, total, coarsest=1):
     subtree_estimates = [levels[0]]
     for height, level in enumerate(levels[1:], start=2):
         weight = 2.0 ** (height - 1) / (2.0**height - 1.0)
-        child_sums = subtree_estimates[-1].reshape(-1, 2).sum(axis=1)
+        children = subtree_estimates[-1]
+        child_sums = children[::2] + children[1::2]
         subtree_estimates.append(weight * level + (1.0 - weight) * child_sums)
     # Downward pass: the difference between a parent and its children is divided equally.
-    parents = np.array([total])
-    for level in reversed(subtree_estimates):
-        children = level.reshape(len(parents), -1)
-        deficit = parents - children.sum(axis=1)
-        parents = (children + deficit[:, None] / children.shape[1]).ravel()
+    children = subtree_estimates[-1]
+    parents = children + (total - children.sum()) / len(children)
+    for children in reversed(subtree_estimates[:-1]):
+        deficit = parents - (children[::2] + children[1::2])
+        parents = children + np.repeat(deficit / 2, 2)
     return parents
 
 
@@ -109,18 +112,21 @@ def merge_cells(counts, n_bins, min_count):
     min_count = max(min_count, MIN_BIN_COUNT)
     is_bin = counts >= (1.0 - COUNT_RTOL) * max(counts.sum() / n_bins, min_count)
     target_count = max(counts[~is_bin].sum() / max(n_bins - is_bin.sum(), 1), min_count)
+    # Runs of cells that are bins, and of cells that are not.
+    changes = (np.flatnonzero(is_bin[1:] != is_bin[:-1]) + 1).tolist()
     starts = []
-    for run in np.split(np.arange(len(counts)), np.flatnonzero(np.diff(is_bin)) + 1):
-        if is_bin[run[0]]:
-            starts.extend(run)
+    for first, end in pairwise([0, *changes, len(counts)]):
+        if is_bin[first]:
+            starts.append(np.arange(first, end))
             continue
-        run_count = counts[run].sum()
+        run_counts = counts[first:end]
+        run_count = run_counts.sum()
         n_run_bins = max(int(run_count / target_count + COUNT_RTOL), 1)
         bin_count = run_count / n_run_bins
-        below = np.cumsum(counts[run]) - counts[run]
-        positions = below
+        positions = np.cumsum(run_counts) - run_counts
         if bin_count > 0.0:
-            positions = below / bin_count + COUNT_RTOL
+            positions = positions / bin_count + COUNT_RTOL
         bin_indices = np.minimum(positions.astype(np.int64), n_run_bins - 1)
-        starts.extend(run[np.diff(bin_indices, prepend=-1) > 0])
-    return np.array(starts)
+        starts.append([first])
+        starts.append(first + 1 + np.flatnonzero(bin_indices[1:] > bin_indices[:-1]))
+    return np.concatenate(starts)

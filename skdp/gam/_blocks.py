@@ -91,6 +91,10 @@ class Block(FrozenValue):
         return np.trunc(self.weight * self.profile / WEIGHT_STEP) * WEIGHT_STEP
 
     @cached_property
+    def _feature_column(self):
+        return self.features[:, np.newaxis]
+
+    @cached_property
     def is_finest(self):
         """True if the block's cells are the term's finest cells, in their order."""
         return np.array_equal(self.groups, np.arange(self.size))
@@ -118,16 +122,19 @@ class Block(FrozenValue):
 
     def values(self, weights):
         """Return the values of the term's finest cells."""
-        return self.features[:, np.newaxis] * weights[self.groups]
+        if not self.is_finest:
+            weights = weights[self.groups]
+        return self._feature_column * weights
 
     def gradient(self, sums):
         """Return the transposed features times sums over rows of the finest cells; exact."""
-        gradient = np.zeros((self.size, sums.shape[1]))
-        products = self.features[:, np.newaxis] * sums
+        products = self._feature_column * sums
         if self.is_finest:
-            gradient += products
-        else:
-            np.add.at(gradient, self.groups, products)
+            # Zero is added, so that no sum is a negative zero.
+            return products + 0.0
+        gradient = np.empty((self.size, sums.shape[1]))
+        for output, values in enumerate(products.T):
+            gradient[:, output] = np.bincount(self.groups, values, self.size)
         return gradient
 
 
@@ -152,6 +159,8 @@ class BlockDesign:
         Number of features.
     decompositions : list or None
         Eigenvectors of the terms, once `skdp.gam._evidence` has computed them.
+    min_strengths : dict of float to float
+        Results of `skdp.gam._evidence.min_l2_reg_strength` by its second argument.
     """
 
     def __init__(self, blocks):
@@ -160,7 +169,9 @@ class BlockDesign:
             raise ValueError("the squares of the blocks' weights add up to more than 1")
         self.offsets = np.cumsum([0, *(block.size for block in blocks)])
         self.size = int(self.offsets[-1])
+        self._starts, self._ends = self.offsets[:-1].tolist(), self.offsets[1:].tolist()
         self.decompositions = None
+        self.min_strengths = {}
 
     def bin_values(self, weights):
         """Return the values of each term at its finest cells: the design times the weights.
@@ -174,8 +185,8 @@ class BlockDesign:
         dict of term to ndarray of shape (n_cells, n_outputs)
         """
         values = {}
-        for block, start in zip(self.blocks, self.offsets, strict=False):
-            block_values = block.values(weights[start : start + block.size])
+        for block, start, end in zip(self.blocks, self._starts, self._ends, strict=True):
+            block_values = block.values(weights[start:end])
             values[block.term] = values.get(block.term, 0.0) + block_values
         return values
 

@@ -237,15 +237,18 @@ def min_l2_reg_strength(design, max_dof):
     max_dof : float
         Maximum of the trace of the matrix that maps targets to fitted values.
     """
+    if max_dof in design.min_strengths:
+        return design.min_strengths[max_dof]
     moments, _ = spectrum(design)
     low = 0.0
     high = max(float(moments.sum()) / max_dof, 0.0)
     for _ in range(N_BISECTIONS):
         middle = 0.5 * (low + high)
-        if np.sum(moments / (moments + max(middle, 1e-300))) > max_dof:
+        if (moments / (moments + max(middle, 1e-300))).sum() > max_dof:
             low = middle
         else:
             high = middle
+    design.min_strengths[max_dof] = high
     return high
 
 

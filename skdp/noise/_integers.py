@@ -1,17 +1,20 @@
 """Exact samplers of uniform integers, permutations and weighted choices."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.noise._exact import exp_bounds, is_below
+from skdp.noise._exact import exp_bounds, is_one_below
 from skdp.noise._source import Stream
 from skdp.utils._validation import check_integer
 
 # Bits in the sum of scaled weights in `choose_by_distance`, so that the proposals fit into 63 bits.
 _TOTAL_BITS = 60
 _MAX_TOTAL_WEIGHT = 2**56
+# Larger rates are too large for a float, and exp(-1e300) is already 0.
+_MAX_RATE = Fraction(10**300)
 
 
 def uniform_integers(bound: int, size: int | tuple[int, ...], stream: Stream) -> np.ndarray:
@@ -46,6 +49,26 @@ def uniform_integers(bound: int, size: int | tuple[int, ...], stream: Stream) ->
         words[rejected] = stream.words(rejected.size)
         rejected = rejected[words[rejected] > last]
     return (words % np.uint64(bound)).astype(np.int64).reshape(size)
+
+
+def uniform_integer(bound, stream):
+    """Return one integer, as from `uniform_integers` with size 1, in a fraction of its time.
+
+    Parameters
+    ----------
+    bound : int
+        Number of values, in [1, 2**63].
+    stream : Stream
+
+    Returns
+    -------
+    int
+    """
+    last = 2**64 // bound * bound - 1
+    word = int(stream.words(1)[0])
+    while word > last:
+        word = int(stream.words(1)[0])
+    return word % bound
 
 
 def random_order(n: int, stream: Stream) -> np.ndarray:
@@ -117,39 +140,50 @@ def choose_by_distance(
     """
     counts = np.asarray(weights, np.int64)
     steps = np.asarray(distances, np.int64)
-    candidates = np.flatnonzero(counts)
-    if not candidates.size or not counts.sum() <= _MAX_TOTAL_WEIGHT:
+    candidates = None
+    if not counts.all():
+        candidates = np.flatnonzero(counts)
+        counts = counts[candidates]
+        steps = steps[candidates]
+    if not counts.size or not counts.sum() <= _MAX_TOTAL_WEIGHT:
         # The message does not contain the sum, which can be a count of private values.
         raise ValueError("weights must not be all 0 and must sum to at most 2**56")
-    counts = counts[candidates]
-    steps = steps[candidates]
     steps = steps - steps.min()
-    # A float cannot be larger, and exp(-1e300) is already 0. Exponents below 200 have an error of
-    # at most 2**-40.
-    float_rate = float(min(rate, Fraction(10**300)))
+    # Exponents below 200 have an error of at most 2**-40.
     with np.errstate(over="ignore", under="ignore"):
-        masses = counts * np.exp(-float_rate * steps)
-    # Scale the sum to less than 2**60, so that it fits into 63 bits together with the slack of the
-    # proposals.
-    unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
-    masses = np.ldexp(masses, unit_bits)
+        masses = -float(min(rate, _MAX_RATE)) * steps
+        np.exp(masses, out=masses)
+        masses *= counts
+    # Scale the sum, which is at least 1, to less than 2**60, so that it fits into 63 bits together
+    # with the slack of the proposals.
+    unit_bits = _TOTAL_BITS - math.frexp(masses.sum())[1]
+    masses *= 2.0**unit_bits
     # The factor exceeds the rounding errors of the exponent and of the exponential.
-    proposals = np.ceil(masses * (1.0 + 2.0**-30)).astype(np.int64) + 1
+    proposals = np.ceil(masses * (1.0 + 2.0**-30)).astype(np.int64)
+    proposals += 1
     ends = np.cumsum(proposals)
     while True:
-        position = uniform_integers(int(ends[-1]), 1, stream)[0]
+        position = uniform_integer(int(ends[-1]), stream)
         j = int(np.searchsorted(ends, position, side="right"))
-        exponent = rate * int(steps[j])
-        factor = Fraction(int(counts[j]) << unit_bits, int(proposals[j]))
-        if _is_below_scaled_exp(masses[j] / proposals[j], factor, exponent, stream):
+        proposal = int(proposals[j])
+        approximate = float(masses[j]) / proposal
+        scaled_count = int(counts[j]) << unit_bits
+        if _is_below_scaled_exp(approximate, scaled_count, proposal, rate, int(steps[j]), stream):
+            if candidates is None:
+                return j
             return int(candidates[j])
 
 
-def _is_below_scaled_exp(approximate, factor, exponent, stream):
-    """Return True with probability factor * exp(-exponent), which `approximate` approximates."""
+def _is_below_scaled_exp(approximate, count, proposal, rate, distance, stream):
+    """Return True with probability count / proposal * exp(-rate * distance).
+
+    `approximate` approximates this probability.
+    """
 
     def bounds(index, precision):
         """Return integer bounds on the probability, in units of 2**-precision, for `is_below`."""
+        factor = Fraction(count, proposal)
+        exponent = rate * distance
         bits = precision + factor.numerator.bit_length()
         numerator = np.array([exponent.numerator], dtype=object)
         low, high = exp_bounds(numerator, exponent.denominator, bits)
@@ -159,4 +193,4 @@ def _is_below_scaled_exp(approximate, factor, exponent, stream):
         upper = -(-high[0] * factor.numerator // scale)
         return np.array([lower], dtype=object), np.array([upper], dtype=object)
 
-    return bool(is_below(np.array([approximate]), bounds, stream)[0])
+    return is_one_below(approximate, bounds, stream)

@@ -543,11 +543,23 @@ def spaced_bins(values, bits):
     Each octave is divided into ``2**bits`` bins of equal width. The exponent and the leading bits
     of the significand form the number of the bin.
     """
-    words = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
-    magnitude = (words & np.int64(2**63 - 1)) >> np.int64(52 - bits)
+    words = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
+    leading = words >> np.uint64(52 - bits)
+    # Reading a small table is faster than the operations that compute the number.
+    return _bins_of_leading_bits(bits).take(leading.view(np.int64))
+
+
+@cache
+def _bins_of_leading_bits(bits):
+    """Return the bin number for each value of a double's sign, exponent and `bits` next bits."""
+    leading = np.arange(1 << (12 + bits))
+    magnitude = leading & ((1 << (11 + bits)) - 1)
     magnitude -= ((1023 - _OCTAVES) << bits) - 1
     np.clip(magnitude, 0, 2 * _OCTAVES << bits, out=magnitude)
-    return np.where(words < 0, -magnitude, magnitude)
+    is_negative = leading >> (11 + bits) == 1
+    bins = np.where(is_negative, -magnitude, magnitude)
+    bins.flags.writeable = False
+    return bins
 
 
 @cache
@@ -585,7 +597,8 @@ def _last_bin(octaves, splits):
 
 def _add_bins(counts, block, row_weights, bits, first):
     """Add a block's counts per bin; `first` contains the index of each column's bin 0."""
-    bins = spaced_bins(block, bits) + first
+    bins = spaced_bins(block, bits)
+    bins += first
     is_missing = np.isnan(block)
     if is_missing.any():
         if row_weights is not None:

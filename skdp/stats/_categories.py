@@ -16,9 +16,9 @@ from skdp._data._frames import objects
 from skdp._data._labels import (
     MAX_EXACT_INTEGER,
     UNDECLARED,
-    built_in_cells,
     canonical_label,
     category_codes,
+    distinct_cells,
     has_kind,
     label_kinds,
 )
@@ -737,16 +737,14 @@ def _encode(values):
         labels = unique[is_label]
         indices = np.where(is_label, np.cumsum(is_label) - 1, UNDECLARED)
     else:
-        cells = built_in_cells(values)
-        if cells is None:
-            canonical = [canonical_label(value) for value in values]
-        else:
-            forms = {cell: canonical_label(cell) for cell in set(cells)}
-            canonical = [forms[cell] for cell in cells]
+        distinct, codes = distinct_cells(values)
+        if distinct is None:
+            distinct = values
+            codes = slice(None)
+        canonical = [canonical_label(value) for value in distinct]
         labels = sorted(set(canonical) - {None}, key=_sort_key)
         index = {label: i for i, label in enumerate(labels)}
         indices = np.array([index.get(label, UNDECLARED) for label in canonical], int)
-        codes = slice(None)
     return labels, indices.astype(code_type(labels))[codes]
 
 

@@ -1,9 +1,11 @@
 """Plan of one release of many quantiles of many columns by the exponential mechanism."""
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +16,8 @@ from skdp._fitting._findings import report_unfilled_quantiles
 from skdp.accounting import ExponentialMechanism, Guarantee, Repeated, calibrate
 from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._stages import UNNAMED, Stage
-from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
+from skdp.noise import bernoulli_exp, choose_by_distance
+from skdp.noise._integers import uniform_integer
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
 from skdp.utils._units import ALL_IN_EACH
 from skdp.utils._validation import check_integer
@@ -265,10 +268,11 @@ class QuantileTree(FrozenValue):
         choices = np.zeros((len(targets), len(columns)), dtype=np.int64)
         below = np.zeros_like(choices)
         for level in self.levels:
+            rates = [self._rate(level, node) for node in level]
             parts = [
-                self._part(level, node, j, n_rows, choices[:, j], below[:, j], ranks.starts)
+                self._part(node, rate, j, n_rows, choices[:, j], below[:, j], ranks.starts)
                 for j in columns
-                for node in level
+                for node, rate in zip(level, rates, strict=True)
             ]
             for part, window in zip(parts, _windows(parts, ranks, positions), strict=True):
                 index = part.node.index, part.column
@@ -277,14 +281,14 @@ class QuantileTree(FrozenValue):
                 below[index] = weight_below
         return choices[inverse]
 
-    def _part(self, level, node, column, n_rows, positions, below, starts):
+    def _part(self, node, rate, column, n_rows, positions, below, starts):
         """Return the part of a column's rows in which a node's quantile is chosen.
 
         Parameters
         ----------
-        level : list of _Node
-            Level of the tree of quantiles to which the node belongs.
         node : _Node
+        rate : Fraction
+            Result of `_rate` for the node.
         column : int
         n_rows : int
         positions, below : ndarray of int
@@ -303,7 +307,6 @@ class QuantileTree(FrozenValue):
         if node.last is not None:
             last = int(positions[node.last])
             end = int(below[node.last])
-        rate = self._rate(level, node)
         by_person = self.guarantee.neighbors.unit == "person"
         return _Part(node, column, rate, by_person, n_rows, first, last, start, end)
 
@@ -456,25 +459,32 @@ class _Part(FrozenValue):
 class _Positions:
     """Random positions of a column's rows, drawn when the rows of a cell are first needed.
 
+    Positions are stored in pieces, each with all rows of a range of cells. A new piece is inserted
+    between the others, so the positions that were drawn earlier are not copied.
+
     Parameters
     ----------
     stream : Stream
 
     Attributes
     ----------
-    rows : ndarray of shape (n,), dtype int64
-        The drawn positions, sorted, each with the code of the row's weight in its low bits.
-    sums : ndarray of shape (n + 1,), dtype int64
-        Cumulative weight before each of them, and their total weight.
+    first_cells, end_cells : list of int
+        The first cell of each piece, and the one after its last, in increasing order.
+    pieces : list of ndarray of int64
+        The sorted positions of the rows of each piece, each with the code of the row's weight in
+        its low bits.
     """
 
     def __init__(self, stream):
         self.stream = stream
-        self.rows = np.empty(0, dtype=np.int64)
-        self.sums = np.zeros(1, int)
+        self.first_cells = []
+        self.end_cells = []
+        self.pieces = []
 
-    def draw(self, keys, cells):
-        """Draw positions for the rows of a range of cells, unless they have already been drawn.
+    def rows(self, keys, cells):
+        """Return the sorted positions of the rows of a range of cells, each with its weight's code.
+
+        Positions are drawn for the rows that do not have one.
 
         Parameters
         ----------
@@ -482,29 +492,60 @@ class _Positions:
             Sorted keys of all rows in these cells, minus the smallest key of the column.
         cells : tuple of (int, int)
             The first cell, and the one after the last.
+
+        Returns
+        -------
+        ndarray of shape (n_keys,), dtype int64
         """
-        start, stop = self.find(np.array(cells) * POSITIONS)
-        if stop - start == len(keys):
-            return
+        first, end = cells
+        start = bisect_right(self.end_cells, first)
+        stop = bisect_left(self.first_cells, end)
+        # Ranges of cells before, between and after the pieces that overlap with the given range.
+        gap_starts = [first, *self.end_cells[start:stop]]
+        gap_ends = [*self.first_cells[start:stop], end]
+        new_keys = [keys]
+        if start < stop:
+            gaps = np.searchsorted(keys, np.array([gap_starts, gap_ends]) << CODE_BITS)
+            new_keys = [keys[i:j] for i, j in gaps.T.tolist()]
+        new_pieces = self._drawn(new_keys)
+        pieces = new_pieces[:1]
+        for old, new in zip(self.pieces[start:stop], new_pieces[1:], strict=True):
+            pieces += [old, new]
+        # The first and the last piece may begin before the range, or end after it.
+        trimmed = [p for p in pieces if len(p)]
+        if start < stop and trimmed:
+            positions = np.array(cells) * POSITIONS << CODE_BITS
+            trimmed[0] = trimmed[0][np.searchsorted(trimmed[0], positions[0]) :]
+            trimmed[-1] = trimmed[-1][: np.searchsorted(trimmed[-1], positions[1])]
+        # From the last gap on, so that indices of earlier pieces do not change.
+        for i in reversed(range(len(new_pieces))):
+            if len(new_pieces[i]):
+                self.first_cells.insert(start + i, gap_starts[i])
+                self.end_cells.insert(start + i, gap_ends[i])
+                self.pieces.insert(start + i, new_pieces[i])
+        if len(trimmed) == 1:
+            return trimmed[0]
+        return np.concatenate([np.empty(0, dtype=np.int64), *trimmed])
+
+    def _drawn(self, new_keys):
+        """Return the sorted positions of rows, drawn for a list of keys of disjoint cells."""
+        keys = new_keys[0]
+        if len(new_keys) > 1:
+            keys = np.concatenate(new_keys)
+        if not len(keys):
+            return new_keys
         # The positions of all rows of a cell are drawn at once.
-        earlier = self.rows[start:stop]
-        new = keys[~np.isin(keys >> CODE_BITS, earlier // (POSITIONS << CODE_BITS))]
-        drawn = (new >> CODE_BITS) * POSITIONS
+        drawn = (keys >> CODE_BITS) * POSITIONS
         for first in range(0, len(drawn), _BLOCK):
             block = drawn[first : first + _BLOCK]
             words = self.stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
             block += words & np.uint32(POSITIONS - 1)
-        drawn = (drawn << CODE_BITS) | (new & ((1 << CODE_BITS) - 1))
-        merged = np.sort(np.append(earlier, drawn))
-        self.rows = np.concatenate([self.rows[:start], merged, self.rows[stop:]])
-        # Only the sums of the new rows are computed: there can be many draws of few rows each.
-        merged_sums = self.sums[start] + np.cumsum(weights_of(merged))
-        later_sums = self.sums[stop + 1 :] + (merged_sums[-1] - self.sums[stop])
-        self.sums = np.concatenate([self.sums[: start + 1], merged_sums, later_sums])
-
-    def find(self, positions):
-        """Return the number of rows below each of the given positions."""
-        return np.searchsorted(self.rows, positions << CODE_BITS)
+        drawn <<= CODE_BITS
+        drawn |= keys & ((1 << CODE_BITS) - 1)
+        # Cells are disjoint and in order, so the sorted rows of each of them stay together.
+        drawn.sort()
+        ends = list(accumulate(map(len, new_keys), initial=0))
+        return [drawn[start:end] for start, end in pairwise(ends)]
 
 
 class _Window:
@@ -513,7 +554,7 @@ class _Window:
     Parameters
     ----------
     part : _Part
-    ranks : SortedColumns or CountedColumns
+    ranks : StoredColumns or CountedColumns
     drawn : _Positions
         Positions of the column's rows.
     cells : tuple of (int, int)
@@ -537,12 +578,23 @@ class _Window:
         self._drawn = drawn
         self._cells = cells
         self._anchor = anchor
-        drawn.draw(keys - part.first_key, cells)
-        ends = np.clip([part.first, part.stop], *np.array(cells) * POSITIONS)
-        start, stop, at_anchor = drawn.find(np.append(ends, anchor[0]))
-        positions = drawn.rows[start:stop] >> CODE_BITS
-        below = drawn.sums[start : stop + 1] + (anchor[1] - drawn.sums[at_anchor])
-        if part.by_person and len(positions):
+        rows = drawn.rows(keys - part.first_key, cells)
+        lowest, highest = (cell * POSITIONS for cell in cells)
+        first = min(max(part.first, lowest), highest)
+        end = min(max(part.stop, lowest), highest)
+        positions = np.array([first, end, anchor[0]]) << CODE_BITS
+        start, stop, at_anchor = rows.searchsorted(positions).tolist()
+        if not part.by_person:
+            # Each row has weight 1.
+            self.positions = rows[start:stop] >> CODE_BITS
+            below = np.arange(start, stop + 1)
+            below += anchor[1] - at_anchor
+            self.below = below
+            return
+        sums = np.append(0, np.cumsum(weights_of(rows)))
+        positions = rows[start:stop] >> CODE_BITS
+        below = sums[start : stop + 1] + (anchor[1] - sums[at_anchor])
+        if len(positions):
             is_last = np.append(positions[1:] != positions[:-1], True)
             positions = positions[is_last]
             below = below[np.append(True, is_last)]
@@ -566,6 +618,11 @@ def _windows(parts, ranks, positions):
     is a pass over the data.
     """
     ranges = [(part.near[0] - 1, part.near[1]) for part in parts]
+    spans = [
+        (max(lowest, part.start), min(highest, part.end - 1))
+        for part, (lowest, highest) in zip(parts, ranges, strict=True)
+    ]
+    ranks.sort([(lowest, highest) for lowest, highest in spans if lowest <= highest])
     weights = []
     for part, weight_range in zip(parts, ranges, strict=True):
         weights += [weight for weight in weight_range if part.reaches(weight)]
@@ -601,10 +658,10 @@ def _choose(part, rows, stream):
     step = part.rate / (part.whole * part.fine)
     while True:
         j = choose_by_distance(weights, distances, step, stream)
-        point = int(edges[j]) + int(uniform_integers(int(weights[j]), 1, stream)[0])
+        point = int(edges[j]) + uniform_integer(int(weights[j]), stream)
         window = rows.with_point(point)
         if _accepted(part, window, point, distances[j], step, stream):
-            return point, window.below[np.searchsorted(window.positions, point)]
+            return point, window.below[window.positions.searchsorted(point)]
 
 
 def _intervals(part, rows):
@@ -615,29 +672,34 @@ def _intervals(part, rows):
     these.
     """
     n = len(rows.positions)
-    low = int(np.searchsorted(rows.below, part.near[0]))
-    high = max(low, int(np.searchsorted(rows.below, part.near[1], side="right")) - 1)
-    ranks = np.arange(low, high + 2)
+    low = int(rows.below.searchsorted(part.near[0]))
+    high = max(low, int(rows.below.searchsorted(part.near[1], side="right")) - 1)
+    # Points of rank k start after row k - 1 and end with row k. There is no row before the first.
+    positions = rows.positions[low:high]
+    below = rows.below[low : high + 1]
     if part.by_person and part.rate <= _NEAR:
-        units = (rows.below[low : high + 1] - part.start) // part.whole
-        ranks = ranks[np.diff(units, prepend=-1, append=-1) != 0]
-    # Points of rank k start after row k - 1 and end with row k.
-    starts = np.empty(len(ranks), dtype=np.int64)
+        units = (below - part.start) // part.whole
+        is_first = np.diff(units, prepend=-1, append=-1) != 0
+        ranks = np.arange(low, high + 2)[is_first]
+        positions = rows.positions[ranks[1:-1] - 1]
+        scores = part.scores(rows.below[ranks[:-1]])
+        before = part.scores(rows.below[np.maximum(ranks - 1, 0)])
+    else:
+        before = part.scores(np.append(rows.below[max(low - 1, 0)], below))
+        scores = before[1:]
+    starts = np.empty(len(before), dtype=np.int64)
     starts[0] = part.first
     if low != 0:
         starts[0] = rows.positions[low - 1] + 1
-    starts[1:-1] = rows.positions[ranks[1:-1] - 1] + 1
+    np.add(positions, 1, out=starts[1:-1])
     starts[-1] = part.last + 1
     if high != n:
         starts[-1] = rows.positions[high] + 1
     edges = np.empty(2 * len(starts) + 1, dtype=np.int64)
     edges[0], edges[-1] = part.first, part.last + 1
     edges[1:-1:2] = starts
-    edges[2:-1:2] = np.minimum(starts[:-1] + 1, starts[1:])
+    np.minimum(starts[:-1] + 1, starts[1:], out=edges[2:-1:2])
     distances = np.empty(len(edges) - 1, dtype=np.int64)
-    # There is no row before the first one.
-    before = part.scores(rows.below[np.maximum(ranks - 1, 0)])
-    scores = part.scores(rows.below[ranks[:-1]])
     distances[2:-1:2] = _distance(scores, before[1:])
     distances[1:-1:2] = _distance(before[:-1], scores)
     distances[0], distances[-1] = abs(before[0]), abs(before[-1])
@@ -655,14 +717,17 @@ def _accepted(part, rows, point, distance, step, stream):
     A distance is that of a point's rank from the target rank. `distance` is the lower bound of
     `_intervals`, and `step` the factor of its excess in the exponent, a fraction.
     """
-    index = int(np.searchsorted(rows.positions, point))
+    index = int(rows.positions.searchsorted(point))
     is_after_row = index > 0 and rows.positions[index - 1] == point - 1
     weights_below = rows.below[[index - int(is_after_row), index]]
-    point_distance = _distance(*part.scores(weights_below))
-    excess = step * (int(point_distance) - int(distance))
+    low, high = part.scores(weights_below).tolist()
+    difference = max(low, -high, 0) - int(distance)
+    if difference == 0:
+        return True
+    excess = step * difference
     exponents = np.array([float(min(excess, 10_000))])
 
     def exact(index):
         return np.array([excess.numerator], dtype=object), excess.denominator
 
-    return excess == 0 or bool(bernoulli_exp(exponents, exact, stream)[0])
+    return bool(bernoulli_exp(exponents, exact, stream)[0])

@@ -4,6 +4,9 @@ Values are rounded to cells, the nearest points of a public grid between the col
 value is represented by a key, an integer that encodes the column, the cell and the row's weight.
 Sorted keys put all values of a table in one sequence, column by column. A cumulative weight is a
 position in this sequence.
+
+Columns in memory store less than a key of each value: its cell, with the code of the weight only if
+rows have weights.
 """
 
 from functools import partial
@@ -29,10 +32,17 @@ _ROUND_BITS = 9
 _ROUNDS = 3
 COLUMN_SHIFT = CODE_BITS + _ROUND_BITS * _ROUNDS
 _MISSING = (1 << COLUMN_SHIFT) - (1 << CODE_BITS)
-# Maximum number of keys in memory at a time, from one column or several.
-_MAX_KEYS = 1 << 23
-# Number of keys whose weights are summed at a time.
-_SUMMED_KEYS = 1 << 15
+# Bits of a cell, or of the number that represents a missing value in memory.
+_CELL_BITS = 25
+_MISSING_CELL = (1 << _CELL_BITS) - 1
+# Columns in memory have at most 2**_BUCKET_BITS buckets. A bucket has about 2**_ROW_BITS rows, or
+# more. There are at least four buckets, so that the last one contains only missing values.
+_BUCKET_BITS = 14
+_ROW_BITS = 6
+# Fraction of the rows of a column in memory, from which on all of them are sorted at once.
+_SORTED_FRACTION = 1 / 8
+# Maximum size of the values in memory at a time, of one column or of several that are smaller.
+_MAX_BYTES = 1 << 26
 
 
 def weight_codes(row_weights):
@@ -65,7 +75,7 @@ def ranked_columns(rows, low, high, row_weights=None):
 
     Yields
     ------
-    SortedColumns or CountedColumns
+    StoredColumns or CountedColumns
         One or several columns. Both classes have the same methods. A partitioned table is counted
         without moving its rows.
     """
@@ -76,54 +86,102 @@ def ranked_columns(rows, low, high, row_weights=None):
     else:
         codes = weight_codes(row_weights)
     if has_partitions:
-        n_at_once = len(low)
-    else:
-        n_at_once = max(1, _MAX_KEYS // n_rows)
+        yield CountedColumns(rows.mapped(partial(_keys_of, low=low, high=high), codes), len(low))
+        return
+    dtype = np.dtype(np.int32)
+    if codes is not None:
+        dtype = np.dtype(np.int64)
+    n_at_once = max(1, _MAX_BYTES // (dtype.itemsize * n_rows))
     for first in range(0, len(low), n_at_once):
         columns = slice(first, first + n_at_once)
-        to_keys = partial(_keys_of, columns=columns, low=low[columns], high=high[columns])
-        keys = rows.mapped(to_keys, codes)
-        shape = low[columns].shape
-        if has_partitions:
-            yield CountedColumns(keys, *shape)
-        else:
-            # The array is stored column by column, and columns are sorted in place.
-            column_keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, order="F")
-            yield SortedColumns(column_keys)
+        to_values = partial(_sortable, columns=columns, low=low[columns], high=high[columns])
+        # The array is stored column by column.
+        values = map_over(
+            rows.mapped(to_values, codes),
+            np.asarray,
+            shape=low[columns].shape,
+            dtype=dtype,
+            order="F",
+        )
+        yield StoredColumns(values.T, codes is not None)
 
 
-def _keys_of(block, codes, columns, low, high):
-    """Return the keys of the values of some columns of a block."""
-    block = block[:, columns]
+def _cells_of(block, low, high):
+    """Return the cells of a block's columns, as an array with one row per column.
+
+    Returns
+    -------
+    cells : ndarray of shape (n_columns, n_rows), dtype float64
+    is_missing : ndarray of bool, of the same shape, or None
+        None if no value is missing.
+    """
+    # Contiguous columns are faster: the bounds of a column are the same for all its values.
+    scaled = np.array(block.T, dtype=np.float64, order="C")
+    low = low[:, np.newaxis]
+    high = high[:, np.newaxis]
+    # Divided by 2, because high - low can overflow.
+    width = 0.5 * high - 0.5 * low
     with np.errstate(all="ignore"):
-        scaled = np.clip(block, low, high, dtype=np.float64)
-        # Divided by 2, because high - low can overflow.
+        np.maximum(scaled, low, out=scaled)
+        np.minimum(scaled, high, out=scaled)
+        # Rounding is monotonic, so values between the bounds are scaled to [0, 1].
         scaled *= 0.5
         scaled -= 0.5 * low
-        scaled /= 0.5 * high - 0.5 * low
-        np.clip(scaled, 0.0, 1.0, out=scaled)
-        scaled *= CELLS
-        np.rint(scaled, out=scaled)
-    is_missing = np.isnan(block)
-    scaled[is_missing | ~(0.5 * high > 0.5 * low)] = 0.0
-    keys = scaled.astype(np.int64)
+        scaled /= width
+    is_missing = np.isnan(scaled)
+    is_empty = ~(width > 0.0)
+    if is_empty.any():
+        is_missing = np.isnan(block.T)
+        scaled[np.broadcast_to(is_empty, scaled.shape)] = 0.0
+    if is_missing.any():
+        scaled[is_missing] = 0.0
+    else:
+        is_missing = None
+    scaled *= CELLS
+    np.rint(scaled, out=scaled)
+    return scaled, is_missing
+
+
+def _keys_of(block, codes, low, high):
+    """Return the keys of the values of a block."""
+    cells, is_missing = _cells_of(block, low, high)
+    keys = cells.astype(np.int64)
     keys <<= CODE_BITS
     if codes is None:
         keys += _ONE
     else:
-        keys += codes[:, None]
-    keys[is_missing] = _MISSING
-    keys += np.arange(len(low)) << COLUMN_SHIFT
-    return keys
+        keys += codes
+    if is_missing is not None:
+        keys[is_missing] = _MISSING
+    keys += np.arange(len(low))[:, np.newaxis] << COLUMN_SHIFT
+    return keys.T
 
 
-class SortedColumns:
-    """Columns whose keys are in memory, sorted.
+def _sortable(block, codes, columns, low, high):
+    """Return the cells of some columns of a block, with the weights' codes in the low bits."""
+    cells, is_missing = _cells_of(block[:, columns], low, high)
+    if codes is None:
+        values = cells.astype(np.int32)
+        if is_missing is not None:
+            values[is_missing] = _MISSING_CELL
+        return values.T
+    values = cells.astype(np.int64)
+    values <<= CODE_BITS
+    values += codes
+    if is_missing is not None:
+        values[is_missing] = _MISSING_CELL << CODE_BITS
+    return values.T
+
+
+class StoredColumns:
+    """Columns in memory, of which only the rows near the searched ranks are sorted.
 
     Parameters
     ----------
-    keys : ndarray of shape (n_rows, n_columns), in Fortran order
-        Sorted in place.
+    values : ndarray of shape (n_columns, n_rows)
+        Values of `_sortable`. They may be sorted in place.
+    has_codes : bool
+        True if values contain the codes of weights, False if each row has weight 1.
 
     Attributes
     ----------
@@ -131,17 +189,25 @@ class SortedColumns:
         Cumulative weight before each column, and the total weight.
     """
 
-    def __init__(self, keys):
-        keys.sort(axis=0)
-        self._keys = keys.T.ravel()
-        self._below = np.zeros(keys.size + 1, dtype=np.int64)
-        # Weights are summed in short runs, which stay in the processor's cache.
-        for start in range(0, keys.size, _SUMMED_KEYS):
-            weights = weights_of(self._keys[start : start + _SUMMED_KEYS])
-            sums = self._below[start + 1 : start + 1 + len(weights)]
-            np.cumsum(weights, out=sums)
-            sums += self._below[start]
-        self.starts = self._below[:: len(keys)].tolist()
+    def __init__(self, values, has_codes):
+        self._columns = [_StoredColumn(column, has_codes) for column in values]
+        totals = [column.total for column in self._columns]
+        self.starts = [0, *np.cumsum(totals).tolist()]
+
+    def sort(self, spans):
+        """Sort the rows of ranges of cumulative weights, all with one pass over their columns.
+
+        Without this call, each search of these ranges would need a pass.
+
+        Parameters
+        ----------
+        spans : list of (int, int)
+            The first and the last weight of each range. Both are in one column.
+        """
+        weights = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        numbers = np.searchsorted(self.starts, weights[:, 0], side="right") - 1
+        for j in np.unique(numbers).tolist():
+            self._columns[j].sort(weights[numbers == j] - self.starts[j])
 
     def find(self, weights):
         """Return the cells at cumulative weights, and the weight of all rows in earlier cells.
@@ -157,10 +223,16 @@ class SortedColumns:
         list of (int, int)
             The smallest possible key in the cell, and the weight before the cell.
         """
-        keys = self._keys[np.searchsorted(self._below, weights, side="right") - 1]
-        cells = keys >> CODE_BITS << CODE_BITS
-        below = self._below[np.searchsorted(self._keys, cells)]
-        return list(zip(cells.tolist(), below.tolist(), strict=True))
+        weights = np.array(weights, dtype=np.int64)
+        numbers = np.searchsorted(self.starts, weights, side="right") - 1
+        keys = np.empty_like(weights)
+        below = np.empty_like(weights)
+        for j in np.unique(numbers).tolist():
+            chosen = numbers == j
+            cells, below[chosen] = self._columns[j].find(weights[chosen] - self.starts[j])
+            below[chosen] += self.starts[j]
+            keys[chosen] = (cells << CODE_BITS) + (j << COLUMN_SHIFT)
+        return list(zip(keys.tolist(), below.tolist(), strict=True))
 
     def rows(self, runs):
         """Return the sorted keys of the rows whose keys are in the given ranges.
@@ -168,19 +240,129 @@ class SortedColumns:
         Parameters
         ----------
         runs : list of (int, int)
-            The smallest key of each range, and the one after the last.
+            The smallest key of each range, and the one after the last. They are multiples of
+            ``2**CODE_BITS``.
 
         Returns
         -------
         list of ndarray
         """
-        return _cut(self._keys, runs)
+        keys = np.array(runs, dtype=np.int64).reshape(-1, 2)
+        numbers = keys[:, 0] >> COLUMN_SHIFT
+        cells = (keys - (numbers << COLUMN_SHIFT)[:, np.newaxis]) >> CODE_BITS
+        rows = [None] * len(runs)
+        for j in np.unique(numbers).tolist():
+            indices = np.flatnonzero(numbers == j)
+            column_rows = self._columns[j].rows(np.minimum(cells[indices], _MISSING_CELL))
+            for i, values in zip(indices.tolist(), column_rows, strict=True):
+                rows[i] = values + (j << COLUMN_SHIFT)
+        return rows
+
+
+class _StoredColumn:
+    """One column of `StoredColumns`.
+
+    The cells are divided into buckets of equal width. The counts of the buckets tell in which of
+    them a rank is, and only the rows of these are sorted.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+    has_codes : bool
+
+    Attributes
+    ----------
+    total : int
+        Weight of all rows.
+    """
+
+    def __init__(self, values, has_codes):
+        self._values = values
+        self._code_bits = 0
+        if has_codes:
+            self._code_bits = CODE_BITS
+        bits = min(max(len(values).bit_length() - _ROW_BITS, 2), _BUCKET_BITS)
+        self._shift = self._code_bits + _CELL_BITS - bits
+        buckets = values >> self._shift
+        self._n_rows = np.bincount(buckets, minlength=1 << bits)
+        bucket_weights = self._n_rows
+        if has_codes:
+            # The sums are integers below 2**53, so float64 is exact.
+            bucket_weights = np.bincount(buckets, weights_of(values), 1 << bits).astype(np.int64)
+        # The last bucket contains the missing values, which have weight 0.
+        self._below = np.append(0, np.cumsum(bucket_weights[:-1]))
+        self.total = int(self._below[-1])
+        self._is_sorted = np.zeros(1 << bits, dtype=bool)
+        self._sorted = values[:0]
+        self._sums = np.zeros(1, dtype=np.int64)
+
+    def sort(self, spans):
+        """Sort the rows of ranges of cumulative weights."""
+        buckets = self._buckets_at(spans)
+        self._sort(buckets[:, 0], buckets[:, 1])
+
+    def find(self, weights):
+        """Return the cells at cumulative weights, and the weight before each of these cells."""
+        buckets = self._buckets_at(weights)
+        self._sort(buckets, buckets)
+        offsets = self._offsets(buckets)
+        index = np.searchsorted(self._sums, weights - offsets, side="right") - 1
+        cells = self._sorted[index] >> self._code_bits
+        below = self._sums[np.searchsorted(self._sorted, cells << self._code_bits)]
+        return cells.astype(np.int64), below + offsets
+
+    def rows(self, cells):
+        """Return the sorted keys of the rows in ranges of cells, as if this were column 0."""
+        bounds = (cells << self._code_bits).astype(self._values.dtype)
+        self._sort(bounds[:, 0] >> self._shift, (bounds[:, 1] - 1) >> self._shift)
+        indices = np.searchsorted(self._sorted, bounds).tolist()
+        return [self._keys(self._sorted[i:j]) for i, j in indices]
+
+    def _keys(self, values):
+        """Return the keys of values."""
+        keys = values.astype(np.int64)
+        if not self._code_bits:
+            keys <<= CODE_BITS
+            keys += _ONE
+        return keys
+
+    def _buckets_at(self, weights):
+        """Return the buckets at cumulative weights."""
+        return np.searchsorted(self._below, weights, side="right") - 1
+
+    def _offsets(self, buckets):
+        """Return the weight of the rows before buckets that are not among the sorted ones."""
+        first = buckets.astype(self._values.dtype) << self._shift
+        return self._below[buckets] - self._sums[np.searchsorted(self._sorted, first)]
+
+    def _sort(self, first, last):
+        """Sort the rows of ranges of buckets together with those that are already sorted."""
+        is_new = np.zeros_like(self._is_sorted)
+        for i, j in zip(first.tolist(), last.tolist(), strict=True):
+            is_new[i : j + 1] = True
+        is_new &= ~self._is_sorted
+        if not is_new.any():
+            return
+        n_sorted = len(self._sorted) + self._n_rows[is_new].sum()
+        if n_sorted > _SORTED_FRACTION * len(self._values):
+            self._is_sorted[:] = True
+            self._sorted = self._values
+        else:
+            self._is_sorted |= is_new
+            buckets = (self._values >> self._shift).astype(np.intp)
+            new = self._values[is_new.take(buckets)]
+            self._sorted = np.concatenate([self._sorted, new])
+        self._sorted.sort()
+        if self._code_bits:
+            self._sums = np.append(0, np.cumsum(weights_of(self._sorted)))
+        else:
+            self._sums = np.arange(len(self._sorted) + 1)
 
 
 class CountedColumns:
     """Columns whose rows stay in their partitions, where each pass of a search sums over them.
 
-    It has the methods of `SortedColumns`. `find` needs two passes, `rows` one.
+    It has the methods of `StoredColumns`. `find` needs two passes, `rows` one.
 
     Parameters
     ----------
@@ -194,10 +376,13 @@ class CountedColumns:
         self._first = self._counts(np.arange(n_columns), _ROUNDS - 1)
         self.starts = np.append(0, np.cumsum(self._first.sum(axis=1))).tolist()
 
+    def sort(self, spans):
+        """Do nothing: rows are not sorted."""
+
     def find(self, weights):
         """Return the cells at cumulative weights, and the weight of all rows in earlier cells.
 
-        See `SortedColumns.find`. Each round determines the next bits of all cells from one pass of
+        See `StoredColumns.find`. Each round determines the next bits of all cells from one pass of
         sums; the first round's sums are computed once.
         """
         weights = np.array(weights, dtype=np.int64)
@@ -243,7 +428,8 @@ def _add_weights(total, keys, prefixes, round_):
 
     Rows whose key has none of the prefixes, which are sorted, are left out.
     """
-    keys = keys.ravel()
+    # The order of the keys in memory, because the sums do not depend on the order.
+    keys = keys.ravel(order="K")
     children = keys >> (CODE_BITS + round_ * _ROUND_BITS)
     prefix_index = np.searchsorted(prefixes, children >> _ROUND_BITS)
     prefix_index[prefix_index == len(prefixes)] = 0

@@ -209,6 +209,44 @@ def test_bins_hold_about_as_much_as_each_other(n_bins):
     assert held.max() - held.min() <= 2.0 + 2.0 * _dyadic.COUNT_RTOL * held.mean()
 
 
+def merged_by_definition(counts, n_bins, min_count):
+    """Return the starts of merged bins, cell by cell."""
+    min_count = max(min_count, _dyadic.MIN_BIN_COUNT)
+    is_bin = counts >= (1.0 - _dyadic.COUNT_RTOL) * max(counts.sum() / n_bins, min_count)
+    target = max(counts[~is_bin].sum() / max(n_bins - is_bin.sum(), 1), min_count)
+    starts = []
+    for is_large, run in itertools.groupby(range(len(counts)), key=is_bin.__getitem__):
+        cells = list(run)
+        if is_large:
+            starts += cells
+            continue
+        run_counts = counts[cells]
+        n_run_bins = max(int(run_counts.sum() / target + _dyadic.COUNT_RTOL), 1)
+        bin_count = run_counts.sum() / n_run_bins
+        below = np.cumsum(run_counts) - run_counts
+        last = -1
+        for cell, position in zip(cells, below, strict=True):
+            if bin_count > 0.0:
+                position = position / bin_count + _dyadic.COUNT_RTOL
+            index = min(int(position), n_run_bins - 1)
+            if index > last:
+                starts.append(cell)
+            last = index
+    return starts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_merged_bins_are_those_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    for n_cells in (1, 2, 3, 16, CELLS):
+        for n_bins in (1, 2, 7, 40):
+            counts = rng.exponential(size=n_cells) ** rng.integers(1, 5)
+            counts[rng.uniform(size=n_cells) < 0.5] = 0.0
+            for min_count in (0.0, 1.0):
+                starts = merge_cells(counts, n_bins, min_count)
+                assert starts.tolist() == merged_by_definition(counts, n_bins, min_count)
+
+
 def test_a_spike_stands_alone_and_small_bins_are_merged():
     masses = np.full(CELLS, 0.1)
     masses[500] = 900.0

@@ -13,6 +13,7 @@ import pytest
 
 import skdp
 from skdp import ChunkedArray, PrivacyAccountant
+from skdp._data._labels import canonical_label, distinct_cells, is_missing, kind_without_form
 from skdp.stats import dp_crosstab, dp_mode
 
 N_ROWS = 600
@@ -242,3 +243,66 @@ def test_declared_categories_refuse_cells_that_are_no_labels():
     with pytest.raises(ValueError, match="values of type list"):
         make("DPTableVectorizer", accountant, [["a", "b"]]).fit(cells[:, None])
     assert accountant.epsilon_spent == 0.0
+
+
+class Caseless(str):
+    """Text that is equal to the same text in other letters."""
+
+    def __eq__(self, other):
+        return self.lower() == str(other).lower()
+
+    def __hash__(self):
+        return hash(self.lower())
+
+
+# Cells that are read together with others of their column, and cells that are read on their own.
+CELLS_OF_PLAIN_TYPES = ["a", "", None, np.nan, True, 3, 0.5, 2**53 - 1, 1.0]
+OTHER_CELLS = [2**53, -(2.0**53), np.inf, b"a", (1, 2), IDS[0], 1j]
+OTHER_CELLS += [Decimal("0.1"), Decimal(3), np.float64(2.0), np.str_("b"), pd.NA, Caseless("A")]
+
+
+@pytest.mark.parametrize("n_others", [0, 1, 3, len(OTHER_CELLS)])
+def test_the_kind_of_a_column_is_that_of_its_first_cell_without_a_label(n_others):
+    rng = np.random.default_rng(n_others)
+    n_refused = 0
+    for _ in range(100):
+        among = CELLS_OF_PLAIN_TYPES.copy()
+        among += [OTHER_CELLS[i] for i in rng.permutation(len(OTHER_CELLS))[:n_others]]
+        values = np.empty(30, dtype=object)
+        values[:] = [among[i] for i in rng.integers(0, len(among), 30)]
+        refused = [x for x in values if canonical_label(x) is None and not is_missing(x)]
+        expected = None
+        if refused:
+            n_refused += 1
+            first = np.empty(1, dtype=object)
+            first[0] = refused[0]
+            expected = kind_without_form(first)
+            assert expected is not None
+        assert kind_without_form(values) == expected
+    assert (n_refused > 0) == (n_others > 0)
+
+
+@pytest.mark.parametrize("n_labels", [2, 256, 257, 3000])
+def test_distinct_cells_and_their_indices_are_the_cells(n_labels):
+    labels = [f"label {i}" for i in range(n_labels - 2)] + [1, None]
+    values = np.empty(5 * n_labels, dtype=object)
+    values[:] = [labels[i % n_labels] for i in range(len(values))]
+    # Equal cells of built-in types are one label.
+    values[[i for i, x in enumerate(values) if x == 1][1:3]] = True, 1.0
+    distinct, inverse = distinct_cells(values)
+    assert len(distinct) == n_labels
+    assert [distinct[i] for i in inverse] == values.tolist()
+
+
+@pytest.mark.parametrize("cells", [[], ["a"], [np.nan], [np.nan, "a", np.nan]])
+def test_few_cells_have_their_distinct_cells(cells):
+    distinct, inverse = distinct_cells(np.array(cells, dtype=object))
+    # A missing value is one object here, which is equal to itself in a list.
+    assert [distinct[i] for i in inverse] == cells
+
+
+@pytest.mark.parametrize("cell", [Caseless("LABEL 0"), np.str_("label 0"), Decimal(1)])
+def test_cells_of_types_with_their_own_comparison_are_not_counted_with_equal_ones(cell):
+    values = np.empty(3, dtype=object)
+    values[:] = ["label 0", 1, cell]
+    assert distinct_cells(values) == (None, None)

@@ -70,6 +70,23 @@ def test_both_versions_return_the_same_bits(n_rows, n_groups, n_outputs, dtype, 
     np.testing.assert_array_equal(sums[0][1], sums[1][1])
 
 
+@pytest.mark.parametrize(("n_rows", "n_groups"), [(1, 1), (7, 3), (300, 4), (1000, 9), (4096, 8)])
+def test_few_codes_are_counted_with_the_bits_of_a_sparse_matrix(n_rows, n_groups, monkeypatch):
+    rng = np.random.default_rng(n_rows)
+    codes, ends, n_codes = codes_of(rng, n_rows, n_groups, np.uint16)
+    # Negative zeros and values of very different magnitudes, whose sums depend on the order.
+    code_values = rng.normal(size=(n_codes, 1)) * 10.0 ** rng.integers(-9, 9, (n_codes, 1))
+    code_values[::3] = -0.0
+    args = code_values, rng.normal(size=(2, 1)), shifted_residuals, (np.arange(n_rows), None)
+    sums = []
+    for limit in (1 << 20, 0):
+        monkeypatch.setattr(numpy_loops, "MAX_COUNTED_CODES", limit)
+        total = np.full((n_codes, 1), -0.0)
+        numpy_loops.add_residual_sums(total, codes, ends, *args)
+        sums.append(total.view(np.int64))
+    np.testing.assert_array_equal(*sums)
+
+
 def shifted_residuals(scores, rows, nothing):
     assert nothing is None and len(rows) == len(scores)
     return np.sin(scores) + 1e-3 * rows[:, np.newaxis]

@@ -23,7 +23,14 @@ from skdp.noise import (
 from skdp.noise import _discrete as discrete
 from skdp.noise import _norm as norm
 from skdp.noise._discrete import _geometric
-from skdp.noise._exact import LazyUniform, bernoulli_exp, exp_bounds, truthful
+from skdp.noise._exact import (
+    LazyUniform,
+    bernoulli_exp,
+    exp_bounds,
+    is_below,
+    is_one_below,
+    truthful,
+)
 from tests.noise._scripted import Scripted
 
 
@@ -159,6 +166,20 @@ def test_the_guard_band_covers_the_error_of_an_exponent(off):
     for shift, expected in ((-3, True), (3, False)):
         drawn = bernoulli_exp(np.array([1.0 + off]), exact, Scripted(leading + shift))
         assert drawn[0] == expected
+
+
+@pytest.mark.parametrize("off", [-(2.0**-45), 2.0**-45])
+def test_the_guard_band_covers_the_error_of_one_threshold(off):
+    def bounds(index, precision):
+        half = 1 << (precision - 1)
+        return objects(half), objects(half)
+
+    for word, expected in ((2**63 - 2, True), (2**63 + 2, False)):
+        assert is_one_below(0.5 + off, bounds, Scripted(word)) is expected
+        assert is_below(np.array([0.5 + off]), bounds, Scripted(word)).tolist() == [expected]
+    # Other words are compared as floats, without a bound.
+    assert is_one_below(0.5, None, Scripted(2**62))
+    assert not is_one_below(0.5, None, Scripted(2**63 + 2**62))
 
 
 def test_open_draws_are_extended_by_bits_of_their_own():
@@ -466,10 +487,11 @@ def test_integers_decide_as_floats_do(monkeypatch):
     fast = [draw(*case, 200, seed=3) for case in CASES]
     compare = _integers._is_below_scaled_exp
 
-    def doubtful(approximate, factor, exponent, stream):
+    def doubtful(approximate, *args):
+        *exact, stream = args
         word = stream.words(1)
         both = [
-            compare(value, factor, exponent, _Replay(word, stream))
+            compare(value, *exact, _Replay(word, stream))
             for value in (approximate, float(word[0]) * 2.0**-64)
         ]
         # The second approximation is the number itself, which leaves it to the integers.

@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from skdp.noise import RandomSource, random_order, uniform_integers
+from skdp.noise._integers import uniform_integer
 from tests.noise._scripted import Scripted
 
 
@@ -23,6 +24,17 @@ def test_words_beyond_the_last_multiple_are_drawn_again():
     bound = 2**63 - 1
     script = Scripted([2**64 - 1, 5], [2**64 - 2], [bound + 3])
     assert uniform_integers(bound, 2, script).tolist() == [3, 5]
+    assert script.batches == []
+
+
+def test_one_integer_is_that_of_an_array_of_one():
+    for bound in (1, 7, 2**61 + 3, 2**63 - 1, 2**63):
+        one, other = RandomSource(bound).stream(), RandomSource(bound).stream()
+        draws = [uniform_integer(bound, one) for _ in range(50)]
+        assert draws == [int(uniform_integers(bound, 1, other)[0]) for _ in range(50)]
+    bound = 2**63 - 1
+    script = Scripted(2**64 - 1, 2**64 - 2, bound + 3)
+    assert uniform_integer(bound, script) == 3
     assert script.batches == []
 
 

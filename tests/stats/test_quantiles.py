@@ -14,7 +14,15 @@ from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import _LAST, POSITIONS, QuantileTree, _levels, _Positions, _windows
-from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WEIGHTS, ranked_columns, weight_codes
+from skdp.stats._ranks import (
+    CELLS,
+    CODE_BITS,
+    COLUMN_SHIFT,
+    WEIGHTS,
+    ranked_columns,
+    weight_codes,
+    weights_of,
+)
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 from tests._private import BoundsSearch, ColumnTable, Rows, read_persons
@@ -71,9 +79,10 @@ class Ranked:
 def part_of(plan, rows, level=0, node=0, chosen=(0, 0, 0), last=_LAST):
     """Return the part of some rows, and their window, in which a node of a level is chosen."""
     level = plan.levels[level]
+    rate = plan._rate(level, level[node])
     below = [rows.under(point) for point in chosen]
     terms = 0, len(rows.positions), np.array(chosen), below, [0, int(rows.below[-1])]
-    part = plan._part(level, level[node], *terms)
+    part = plan._part(level[node], rate, *terms)
     part = replace(part, last=min(part.last, last))
     return part, rows.within(part)
 
@@ -462,6 +471,33 @@ def test_counts_find_what_sorted_rows_have(by_person):
         np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize("is_sorted_first", [False, True])
+def test_ranks_that_are_searched_one_by_one_are_those_of_sorted_keys(by_person, is_sorted_first):
+    X = made(50_000)
+    row_weights = of_persons(len(X)).row_weights if by_person else None
+    one = next(ranked_columns(Rows(X), LOW, HIGH, row_weights))
+    keys = next(ranked_columns(Rows(cut(X)), LOW, HIGH, row_weights))._keys.to_array()
+    keys = np.sort(keys, axis=None)
+    below = np.append(0, np.cumsum(weights_of(keys)))
+    rng = np.random.default_rng(3)
+    for start in rng.integers(0, one.starts[-1] - 50, size=30).tolist():
+        # A range of one column, as narrow as that of a quantile.
+        column = np.searchsorted(one.starts, start, side="right") - 1
+        end = min(start + 40, one.starts[column + 1] - 1)
+        if is_sorted_first:
+            one.sort([(start, end)])
+        cells = keys[np.searchsorted(below, [start, end], side="right") - 1]
+        cells = cells >> CODE_BITS << CODE_BITS
+        first, last = np.searchsorted(keys, cells)
+        expected = list(zip(cells.tolist(), below[[first, last]].tolist(), strict=True))
+        assert one.find([start, end]) == expected
+        run = cells[0], cells[1] + (1 << CODE_BITS)
+        (rows,) = one.rows([run])
+        stop = np.searchsorted(keys, run[1])
+        np.testing.assert_array_equal(rows, keys[first:stop])
+
+
 def test_the_cell_of_a_weight_is_that_of_the_row_of_its_rank():
     X = made()
     one, _ = both(X)
@@ -483,8 +519,8 @@ def test_the_cell_of_a_weight_is_that_of_the_row_of_its_rank():
 def test_the_same_is_released_of_rows_in_memory_and_in_parts(
     quantiles, epsilon, by_person, monkeypatch
 ):
-    # Two columns at a time, where all are counted together.
-    monkeypatch.setattr("skdp.stats._ranks._MAX_KEYS", 6000)
+    # One or two columns at a time, where all are counted together.
+    monkeypatch.setattr("skdp.stats._ranks._MAX_BYTES", 24_000)
     X, options = made(), {"unit": "person"} if by_person else {}
     persons = of_persons(len(X)) if by_person else None
     plan = make_plan(quantiles, 4, epsilon=epsilon, n_rows=len(X), **options)
@@ -501,7 +537,8 @@ def test_a_window_has_the_rows_that_all_rows_have_there(by_person):
     (level,) = plan.levels
     for ranks in both(X, row_weights):
         places = [_Positions(RandomSource(0).stream()) for _ in LOW]
-        parts = [plan._part(level, level[0], j, len(X), (), (), ranks.starts) for j in range(4)]
+        rate = plan._rate(level, level[0])
+        parts = [plan._part(level[0], rate, j, len(X), (), (), ranks.starts) for j in range(4)]
         for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
             whole = window.with_point(0).with_point((CELLS + 1) * POSITIONS - 1)
             assert len(window.positions) < len(whole.positions)
@@ -530,16 +567,37 @@ def test_far_points_have_the_law_of_the_definition(in_parts, monkeypatch):
     assert chisquare(counts, n * law / law.sum()).pvalue > 1e-7
 
 
-def test_rows_of_a_cell_keep_their_places():
-    places = _Positions(RandomSource(0).stream())
+def test_rows_of_a_cell_keep_their_positions():
+    positions = _Positions(RandomSource(0).stream())
     keys = (np.array([3, 3, 3, 5, 8]) << CODE_BITS) | 1
-    places.draw(keys[:3], (3, 4))
-    some = places.rows
-    for _ in range(2):
-        places.draw(keys, (0, 9))
-        np.testing.assert_array_equal(places.rows[:3], some)
-        np.testing.assert_array_equal(places.rows >> CODE_BITS >> 24, [3, 3, 3, 5, 8])
-        np.testing.assert_array_equal(places.sums, np.arange(6))
+    first = positions.rows(keys[:3], (3, 4))
+    rows = positions.rows(keys, (0, 9))
+    np.testing.assert_array_equal(rows[:3], first)
+    np.testing.assert_array_equal(rows >> CODE_BITS >> 24, [3, 3, 3, 5, 8])
+    np.testing.assert_array_equal(positions.rows(keys, (0, 9)), rows)
+    np.testing.assert_array_equal(positions.rows(keys[3:4], (4, 7)), rows[3:4])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_positions_of_overlapping_ranges_agree(seed):
+    """Each row keeps the position that was drawn when a range first contained its cell."""
+    rng = np.random.default_rng(seed)
+    cells = np.sort(rng.integers(0, 60, size=40))
+    keys = (cells << CODE_BITS) | 1
+    positions = _Positions(RandomSource(seed).stream())
+    known = np.full(len(keys), -1)
+    stream = RandomSource(seed).stream()
+    for _ in range(40):
+        first = int(rng.integers(0, 60))
+        end = first + 1 + int(rng.integers(0, 20))
+        chosen = np.flatnonzero((cells >= first) & (cells < end))
+        new = chosen[known[chosen] < 0]
+        if len(new):
+            words = stream.words((len(new) + 1) // 2).view(np.uint32)[: len(new)]
+            drawn = (cells[new] << 24) + (words & np.uint32(POSITIONS - 1)).astype(np.int64)
+            known[new] = np.sort(drawn)
+        rows = positions.rows(keys[chosen], (first, end))
+        np.testing.assert_array_equal(rows, (known[chosen] << CODE_BITS) | 1)
 
 
 # Missing values.
