@@ -203,7 +203,20 @@ class _Block:
         return times_row_weights(values, self._row_weights)
 
     def weighted_sum(self, coefficients):
-        """Return the weighted sum of the rows times coefficients of shape (n, ...)."""
+        """Return the sum of the bounded rows times their coefficients and row weights.
+
+        The gradient of a linear model is such a sum. Rows are in the table's unit and clipped to
+        the bound on their norm; the constant feature, if there is one, follows their columns.
+
+        Parameters
+        ----------
+        coefficients : ndarray of shape (n_rows, ...)
+            Derivatives of the rows' losses, for example.
+
+        Returns
+        -------
+        ndarray of shape (..., n_features)
+        """
         coefficients = self.weighted(coefficients)
         if coefficients.ndim == 1:
             factor = self._factor

@@ -449,13 +449,16 @@ class ColumnTable:
 
 
 def check_loops_of(table, version):
-    """Raise `RuntimeError` if a process that reads rows lacks a version of the loops.
+    """Raise `RuntimeError` if this process or a worker lacks the loops that a plan has chosen.
+
+    Sums over rows run in NumPy or in loops that numba compiles, and each worker process needs numba
+    then. A fit calls this function before its charge.
 
     Parameters
     ----------
     table : ColumnTable or a table that `Rows` reads
-    version : str
-        Value of `skdp._loops.choose_loops`.
+    version : {"numpy", "numba"}
+        Result of `skdp._loops.choose_loops`.
     """
     if version == NUMPY:
         return

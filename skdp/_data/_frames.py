@@ -1,4 +1,4 @@
-"""Conversion of frames and columns to arrays, by their declared types.
+"""Kinds of columns (`TYPE_PREFIXES`), and conversion of frames to arrays, by declared types.
 
 If a column's declared type is not a NumPy type, `numpy.asarray` derives a type from the values, so
 one value would determine how the others are converted.

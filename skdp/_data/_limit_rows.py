@@ -1,4 +1,4 @@
-"""Limit on the rows per person, and codes of persons from their ids."""
+"""Limit on the rows per person; codes of persons from their ids, and the error for missing ids."""
 
 from collections.abc import Sequence
 

@@ -12,6 +12,7 @@ number per pair is much smaller than noise that hides the tables. A caller
 4. compares the noisy scores with those of independent columns (`chance_scores`,
    `max_scores`), which is post-processing.
 
+Callers choose among pairs by the noisy scores, the synthesizer in `skdp.synthesis._pair_choice`.
 The exact tables and scores are private: no attribute, cache or pickle may hold them.
 The proof of the sensitivity is in ``docs/theory/describe.md``.
 """

@@ -290,6 +290,8 @@ def map_over(table, function, *args, shape=(), dtype=np.float64, order="C", pers
 def gather_over(table, function, merge, *args):
     """Return the values of a function of each block, merged into one value.
 
+    Unlike `sum_over`, it allows values of any type and size, such as the keys of selected rows.
+
     Parameters
     ----------
     table : Rows or an object with its interface

@@ -1,7 +1,7 @@
 """Charges for other libraries' searches and validations, computed before their first fit."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from numbers import Integral, Real
 
@@ -91,13 +91,25 @@ class _Charge:
         )
 
     def times(self, factor, is_exact=True):
-        """Return the charge of a number of runs."""
+        """Return the charge of several runs, each with this charge.
+
+        Parameters
+        ----------
+        factor : int
+            Number of runs.
+        is_exact : bool, default=True
+            False if there may be more runs, so that the result is a lower bound.
+        """
         return _Charge(
             factor * self.epsilon,
             factor * self.delta,
             factor * self.n_fits,
             is_exact and self.is_exact,
         )
+
+    def as_lower_bound(self):
+        """Return this charge as a lower bound, for fits that may charge more."""
+        return replace(self, is_exact=False)
 
 
 # Charge for fits about which nothing is known.
@@ -173,7 +185,7 @@ def price_of_container(container):
     if accountant is None:
         return None
     charge = _charge_of_fit(container, accountant)
-    return _price(charge.times(1, is_exact=False), accountant)
+    return _price(charge.as_lower_bound(), accountant)
 
 
 def price_of_validation(function, variables):
@@ -444,7 +456,7 @@ def _charge_of_stack(stack, accountant):
     """Return a lower bound on the charge of one fit of a stack."""
     final = _charge_of_fit(stack.final_estimator, accountant)
     if isinstance(stack.cv, str):
-        return final.times(1, is_exact=False)
+        return final.as_lower_bound()
     n_splits = _number_of_splits(stack.cv, None) or 0
     members = [part for name, part in parts_of(stack) if name != "final_estimator"]
     charges = sum((_charge_of_fit(part, accountant) for part in members), _Charge())
@@ -498,7 +510,9 @@ def _charge_of_search(search, accountant, X):
     # If charges differ, it is unknown which candidate is refitted.
     differs = len({(fit.epsilon, fit.delta) for fit, _ in fits}) > 1
     total += cheapest.times(runs.n_refits, is_exact=not differs)
-    return total.times(1, is_exact=is_exact)
+    if is_exact:
+        return total
+    return total.as_lower_bound()
 
 
 def _charges_of_settings(search, accountant):

@@ -256,14 +256,17 @@ def _mixed_rows(call, stack):
 
 
 def _read_folds(call, stack):
-    """Return a finding if a tool read its folds from a generator before it was judged.
+    """Return a finding if a tool has read a generator of folds and was not judged before.
 
-    A private estimator is judged when the tool copies it or reads its tags. A user-defined class
-    that creates private estimators in its fit is not.
+    The splitter of such a generator, which may split by private values, is visible only until the
+    generator has ended. A tool around a private estimator is therefore judged earlier, when it
+    copies the estimator or reads its tags. If a user-defined class creates its private estimators
+    in `fit`, or a scorer releases something, the tool is judged only now, after it read the folds.
     """
     if call.tool is None or is_judged(call.frame):
         return []
     folds = call.variables.get("cv", getattr(call.subject, "cv", None))
+    # A generator that has ended has no frame.
     if all(generator.gi_frame is not None for generator in generators_in(folds)):
         return []
     name = call.tool.name or stack.public_name(call)

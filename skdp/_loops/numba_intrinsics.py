@@ -63,7 +63,10 @@ def row_product(typing_context, row, weights):
         tiled = builder.sub(size, builder.srem(size, width))
 
         def load(array, array_type, position, n_lanes):
-            """Return values of an array as doubles; they may have any address."""
+            """Emit the load of `n_lanes` consecutive values as doubles, one or a vector of them.
+
+            Only the alignment of single values is assumed, not that of vectors.
+            """
             itemsize = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
             address = builder.gep(array.data, [position])
             value_type = address.type.pointee

@@ -100,7 +100,11 @@ class LinearShrinkageRule(ShrinkageRule):
     noise_std: float = 0.0
 
     def effective_dof(self, relative_curvature):
-        """Return the effective degrees of freedom of the weights.
+        """Return the effective degrees of freedom of weights that are fitted with the L2 penalty.
+
+        They determine how much the loss decreases on average if no feature is related to the
+        target. The number of directions and their curvature are those assumed in the docstring of
+        this module.
 
         Parameters
         ----------

@@ -159,7 +159,10 @@ class PrivacyReport(FrozenValue):
 
     @property
     def summary(self):
-        """The first page: the conclusion and the facts on which it is based, as a `Summary`."""
+        """The first page: the conclusion and the facts on which it is based, as a `Summary`.
+
+        `BudgetReport.summary` is a method, which returns pairs of texts.
+        """
         return Summary(tuple(conclusion_of(self)), tuple(facts_of(self)))
 
     def _assumptions(self):

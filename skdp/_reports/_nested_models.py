@@ -106,9 +106,17 @@ def number_of_scores(search):
 
 
 def private_prototypes(estimator, outer):
-    """Yield the private estimators in a wrapper's parameters; the wrapper fits copies of them.
+    """Yield the private estimators in a wrapper's parameters, at any depth.
 
-    Frozen estimators are not fitted.
+    The wrapper, such as a search, fits copies of them, which it may not store. A report then looks
+    for the charges of their classes in the ledger. Frozen estimators are not fitted.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The wrapper, or an estimator inside it.
+    outer : tuple of estimator
+        The estimators around `estimator`, so that a cycle ends.
     """
     if isinstance(estimator, FrozenEstimator) or any(estimator is other for other in outer):
         return

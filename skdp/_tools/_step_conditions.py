@@ -176,10 +176,16 @@ def _converts(labels, dtype):
 
 
 def indicator_width(encoder, d):
-    """Return the number of indicators of declared categories; None if it cannot be derived.
+    """Return the number of output columns of a one-hot encoder with declared categories, or None.
 
-    It is unknown if the number of lists is not that of the columns, or if `drop` lists a category
-    for some columns only. In that case, None in `drop` keeps all categories of its column.
+    None means that the number is unknown: the number of lists is not that of the columns, or `drop`
+    lists a category for some columns only. (None in `drop` keeps all categories of its column.)
+
+    Parameters
+    ----------
+    encoder : sklearn.preprocessing.OneHotEncoder
+    d : int or None
+        Number of input columns; None if it is unknown.
     """
     sizes = [len(labels) for labels in encoder.categories]
     drop = encoder.drop

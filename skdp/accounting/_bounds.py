@@ -195,7 +195,20 @@ _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
 
 
 def _without_full_samples(counts, relation):
-    """Return the counts with each sampling event of rate 1 replaced by its inner events."""
+    """Return the number of times of each event, with sampling events of rate 1 replaced.
+
+    A sample of all records hides nothing. The events inside it have the same price and can be
+    composed with others: Gaussians exactly.
+
+    Parameters
+    ----------
+    counts : iterable of (Event, int)
+    relation : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    dict of Event to int
+    """
     merged = {}
     for event, count in counts:
         for leaf, times in ev.leaves(whole_sample(event, relation)).items():

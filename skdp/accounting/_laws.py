@@ -462,7 +462,12 @@ def may_fail_with_others(leaves):
 
 
 def scaled(event: ev.Event, k: float) -> ev.Event:
-    """Return an additive-noise event with k times the sensitivity; other events unchanged."""
+    """Return an event with the same noise and k times the sensitivity.
+
+    Inside a sampling event, noise is relative to the sensitivity to one added or removed record,
+    which is half of that to a replaced record. Events that add no noise to a result, such as
+    randomized response, have no sensitivity and are returned unchanged.
+    """
     if isinstance(event, ev.Composed):
         return ev.Composed(tuple(scaled(leaf, k) for leaf in event.events))
     if isinstance(event, ev.Repeated):

@@ -416,7 +416,21 @@ def _recursion_rejects(correct, guesses, canaries, min_wrong, p):
 
 
 def _largest_rejected(rejected, limit):
-    """Return the largest rejected parameter up to a limit, rounded down; 0 if none is rejected."""
+    """Return the largest parameter that the observed counts reject, a lower bound on the true one.
+
+    Parameters
+    ----------
+    rejected : callable
+        Maps a parameter, an epsilon or a mu, to True if the counts would be too unlikely with it.
+        If it rejects a parameter, it rejects all smaller ones.
+    limit : float
+        Largest parameter that is tried.
+
+    Returns
+    -------
+    float
+        Rounded down by at most twice `TOLERANCE`; 0 if none is rejected.
+    """
     if not rejected(0.0):
         return 0.0
     if rejected(limit):

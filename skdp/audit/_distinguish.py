@@ -34,7 +34,7 @@ SPREAD_FEATURES = 3
 MODE_FRACTION = 0.1
 # With more single numbers than this, only the best one is a candidate, alongside a discriminant.
 MANY_SCORERS = 18
-# Number of errors of each kind that `attainable_bound` adds. With 0, audits of correct estimators
+# Number of errors of each kind that `estimate_bound` adds. With 0, audits of correct estimators
 # run more fits than necessary; with 2, audits stop before finding violations that 1000 fits would
 # prove.
 MORE_ERRORS = 1
@@ -136,11 +136,13 @@ def certified_epsilon(counts, *, delta, confidence, gaussian=False):
     return certify(*counts, delta=delta, confidence=confidence)
 
 
-def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussian=False):
-    """Return the bound that a test would certify on more runs with the same error rates.
+def estimate_bound(test, inside, outside, n_runs, *, delta, confidence, gaussian=False):
+    """Return an estimate of the bound that a test would certify on a number of further runs.
 
-    The threshold is the best one for these runs. One false alarm and one miss are added to the
-    observed numbers; otherwise, a few extreme runs could give a bound that is far too optimistic.
+    An audit makes further runs only if they could prove a violation according to this estimate. The
+    error rates are those on the given runs, at the threshold that is best for these runs, after
+    `MORE_ERRORS` false alarms and misses have been added: a few extreme runs could otherwise make
+    the estimate far too large. The true bound can be larger or smaller.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian
 from skdp.audit._distinguish import (
     NO_TEST,
     TestResult,
-    attainable_bound,
     certified_epsilon,
     choose_test,
+    estimate_bound,
 )
 from skdp.audit._outputs import accountants, fit_persons, parameter, relation_in, shadow
 from skdp.audit._published import as_matrix, observe
@@ -569,7 +569,7 @@ class _Attack:
         test = self.choose()
         if test is None:
             return False
-        bound = attainable_bound(
+        bound = estimate_bound(
             test,
             *self._choice_fits,
             n_judging,
@@ -696,7 +696,7 @@ class _Attack:
         for test, fits in ((self._test, judging), (other_test, choosing)):
             if test is None:
                 continue
-            bound = attainable_bound(
+            bound = estimate_bound(
                 test,
                 *fits,
                 n_judging,

@@ -1,4 +1,8 @@
-"""Models of raw tables as scikit-learn steps: layers of linear maps clipped to [0, 1].
+"""Cells and scores of models of raw tables as scikit-learn steps, from maps clipped to [0, 1].
+
+The steps are two layers of linear maps whose results are clipped, as in a neural network. The
+limits and links of predictions that follow the scores, such as those of Poisson models, are in
+`skdp.export._sklearn`.
 
 Missing values are represented by a large single-precision number, and strings by codes. The first
 layer returns, for each value and each threshold of its column, 1 if the value has reached the

@@ -1,4 +1,9 @@
-"""Conversion of fitted private estimators to scikit-learn's, which can be exported to ONNX."""
+"""Conversion of fitted private estimators to scikit-learn's, which can be exported to ONNX.
+
+There is one function for each kind of estimator, including the limits and links that turn scores
+into predictions. The cells and scores of models that read raw tables are in
+`skdp.export._raw_tables`.
+"""
 
 import copy
 

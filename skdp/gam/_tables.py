@@ -59,7 +59,7 @@ class Table(FrozenValue):
     Parameters
     ----------
     indices : tuple of int
-        Indices of the terms.
+        Indices of the terms of its columns.
     edges : tuple of ndarray
         Edges of the bins, or categories, of each axis as published.
     groups : tuple of ndarray
@@ -154,7 +154,17 @@ class Table(FrozenValue):
         return np.maximum(values, 0.0), vectors
 
     def block(self, term, weight):
-        """Return the block of the table's cells in a design, for a term's index and weight."""
+        """Return the features of the table's cells, as a block of a model's design.
+
+        Parameters
+        ----------
+        term : int
+            Index of the table's term in the design, where tables follow the terms of single
+            columns. (`indices` are those of the table's columns.)
+        weight : float
+            Norm of a row's features in the block: without a smooth prior, the value of the one
+            feature that is not 0, which is that of the row's cell.
+        """
         if self.is_smooth:
             return SmoothBlock(
                 term=term,
@@ -180,7 +190,15 @@ class Table(FrozenValue):
         return cells
 
     def term(self, terms, n_rows):
-        """Return the table's term, with the counts that it would have with independent columns."""
+        """Return the published term of the table, with the counts expected of independent columns.
+
+        Parameters
+        ----------
+        terms : list of Term
+            Terms of single columns.
+        n_rows : int
+            Public number of rows.
+        """
         columns = [terms[j] for j in self.indices]
         counts = outer_product(self.published_margins) / float(n_rows) ** (len(columns) - 1)
         return Term(

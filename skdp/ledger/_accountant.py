@@ -27,23 +27,28 @@ from skdp.utils._validation import check_boolean, check_integer, check_name
 # that the handles of a data set share, keyed by (address, data set).
 _live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | _SharedState]"
 _live = weakref.WeakValueDictionary()
-# Functions that check the tools that clone an estimator with an accountant, or send it to a worker
-# process; at most one of each.
+# The functions that `register_holder_checks` sets. The lists are empty until then, and have one
+# entry afterwards.
 _clone_checks: list[Callable] = []
 _send_checks: list[Callable] = []
 
 
 def register_holder_checks(check_clone, check_send):
-    """Set the functions that are called when a holder of an accountant is cloned or pickled.
+    """Set the functions that are called when an object with an accountant is cloned or pickled.
 
-    The modules of private fits import this one, so they register their functions here.
+    They check the tool that clones the object, or sends it to a worker process: a user-defined
+    class may receive an accountant and create its private estimators only in `fit`, where a worker
+    cannot detect the tool. `skdp.base` defines and registers them, because this module, which
+    `skdp.base` imports, cannot import it.
 
     Parameters
     ----------
     check_clone : callable
-        Function of the accountant.
+        Receives the accountant, before scikit-learn's `clone` copies it. It does nothing for the
+        parameters of a private estimator, which checks its clones itself.
     check_send : callable
-        Function of the accountant that returns the error that a worker raises, or None.
+        Receives the accountant, before it is pickled. It returns None, or an error, which the
+        accountant in the worker process then raises when it is used.
     """
     _clone_checks[:] = [check_clone]
     _send_checks[:] = [check_send]

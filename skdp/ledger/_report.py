@@ -273,6 +273,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and a description, without the charges.
 
+        `PrivacyReport.summary` is a property with another type, the first page of a document.
+
         Returns
         -------
         list of tuple of (str, str)

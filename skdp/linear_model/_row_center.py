@@ -136,7 +136,10 @@ def is_rare(frequency):
 
 
 def _column_factors(variances, spread, noise_std):
-    """Return the factors of columns from noisy variances and their noisy sum (post-processing).
+    """Return factors by which columns are multiplied so that their variances become more equal.
+
+    They leave the mean squared norm of the centered rows about unchanged. This is post-processing
+    of released numbers.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class Stage(FrozenValue):
 
     @property
     def noise_multiplier(self):
-        """Noise scale divided by the sensitivity; None if the noise is not Gaussian or Laplace."""
+        """Noise scale divided by the sensitivity, or None; see the function of this name."""
         return noise_multiplier(self.event)
 
     @property
@@ -95,7 +95,17 @@ class Stage(FrozenValue):
 
 
 def noise_multiplier(event):
-    """Return the noise scale of an event divided by the sensitivity, or None if it has none."""
+    """Return the noise scale of an event divided by its sensitivity.
+
+    A sampling event has that of the event inside it. The plan of DP-SGD calls this function for the
+    event of a step before it has any `Stage`.
+
+    Returns
+    -------
+    float or None
+        None unless the event is a single Gaussian or Laplace mechanism. The composed event of a
+        `GaussianThreshold`, for example, also has a probability of failure.
+    """
     if isinstance(event, PoissonSampled | SampledWithoutReplacement):
         event = event.event
     if isinstance(event, Gaussian):

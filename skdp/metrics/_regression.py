@@ -27,7 +27,11 @@ def _release_error(
     accountant,
     random_state,
 ):
-    """Release the mean of a power of the absolute errors."""
+    """Return the noisy mean of the absolute errors (`power` 1) or of their squares (`power` 2).
+
+    `name` is the public function, and `metric` the key of the released metric. The other parameters
+    are those of `dp_mean_absolute_error` and `dp_mean_squared_error`.
+    """
     low, high = check_target_bounds(target_bounds)
     y_true = read_numbers(y_true, "y_true")
     y_pred = read_numbers(y_pred, "y_pred", len(y_true))

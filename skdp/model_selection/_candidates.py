@@ -217,7 +217,11 @@ class CandidateFit(FrozenValue):
 
 
 def labels_of_candidate(model, y):
-    """Return the label set of a classifier, from its declaration or y; None for other models."""
+    """Return the label set of a candidate, for checks before the charge; None if it is a regressor.
+
+    These are the last declared `classes` among the parameters of a pipeline's steps. If there are
+    none, they are the labels of y, as in a fit.
+    """
     if not is_classifier(model):
         return None
     declared = [

@@ -548,8 +548,8 @@ class F1(_ClassCounts, BoundedScore):
         n_positive = self._n_positive(checks.check_integer(n_samples, "n_samples", 1))
         # A row adds at most one true positive, which is also a predicted positive. The score rises
         # most, by 2 / (n_positive + 1), if there was no true positive before. A false positive
-        # lowers it by at most 1 / (2 n_positive). The former is larger, since n_positive is at
-        # least 1.
+        # lowers it by at most 1 / (2 n_positive): see docs/theory/model_selection.md, section 1,
+        # point 4. The former is larger, since n_positive is at least 1.
         increase = 2.0 / (n_positive + 1.0)
         decrease = 1.0 / (2.0 * n_positive)
         if relation == "add_remove":

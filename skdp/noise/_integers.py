@@ -175,9 +175,20 @@ def choose_by_distance(
 
 
 def _is_below_scaled_exp(approximate, count, proposal, rate, distance, stream):
-    """Return True with probability count / proposal * exp(-rate * distance).
+    """Return True with probability count / proposal * exp(-rate * distance), exactly.
 
-    `approximate` approximates this probability.
+    `choose_by_distance` accepts a proposed index with this probability.
+
+    Parameters
+    ----------
+    approximate : float
+        The probability, as in `is_one_below`: the exact one is computed only if a random number is
+        too close to it.
+    count, proposal : int
+        The weight of the index and the mass with which it is proposed, in the same unit.
+    rate : Fraction
+    distance : int
+    stream : Stream
     """
 
     def bounds(index, precision):

@@ -131,7 +131,7 @@ def params_of_steps(estimator, params, method="fit", name=""):
     elif is_skrub_container(estimator):
         parts = [("transformer", estimator.transformer)]
         divided = _refuse_all
-    elif fits_members(estimator):
+    elif passes_params_on(estimator):
         parts = list(inner_parts(estimator))
         divided = _divide_in_tool
     else:
@@ -149,7 +149,7 @@ def params_of_steps(estimator, params, method="fit", name=""):
             if not isinstance(estimator, Pipeline):
                 inside = [replace(step, is_in_parts=True) for step in inside]
             steps += inside
-        elif received.get(part) and not fits_members(estimator):
+        elif received.get(part) and not passes_params_on(estimator):
             parameter = next(iter(received[part]))
             raise TypeError(
                 step_message(
@@ -193,8 +193,12 @@ def private_scorers(scoring):
     return [scorer for scorer in scorers if getattr(scorer, "releases_privately", False) is True]
 
 
-def fits_members(tool):
-    """Return True for scikit-learn's ensembles and searches that pass parameters on by rules."""
+def passes_params_on(tool):
+    """Return True if a tool passes parameters of its `fit` on to its members as `_divide_in_tool`.
+
+    These are scikit-learn's ensembles and searches. Without metadata routing, some of them pass on
+    all parameters, and others only row weights.
+    """
     if sklearn_name(tool) not in TOOLS:
         return False
     # The models of a prefit tool are already fitted.
@@ -245,7 +249,7 @@ def _divide_in_tool(tool, parts, params, method, title):
 def _method_of(container, name, inner, method):
     """Return the method that a container's method uses to fit a part."""
     # The other steps of a pipeline also transform, as do all parts of a `ColumnTransformer`.
-    if fits_members(container):
+    if passes_params_on(container):
         return "fit"
     is_last = isinstance(container, Pipeline) and name == container.steps[-1][0]
     if not (is_last or isinstance(container, FeatureUnion)):
@@ -307,7 +311,7 @@ def _route(container, parts, params, method, title):
     # Without parameters `process_routing` returns an object that has every attribute.
     if not params:
         return {}
-    if fits_members(container):
+    if passes_params_on(container):
         # The `fit_transform` of these containers calls `fit`.
         method = "fit"
     routed = process_routing(container, method, **params)

@@ -51,8 +51,10 @@ def step_kind(estimator: BaseEstimator | Literal["passthrough", "drop"] | None) 
 
     - "private" is an estimator of skdp with parameters `epsilon` and `accountant`; "local" also
       releases in `transform`, which its tag ``non_deterministic`` declares,
-    - "frozen" is a `sklearn.frozen.FrozenEstimator` that contains only "private", "stateless" or
-      "declared" estimators; with others it is "opaque", or "local" if it contains a "local" one,
+    - "frozen" is a `sklearn.frozen.FrozenEstimator` around a "private", "stateless" or "declared"
+      estimator that contains no further estimator,
+    - "opaque" is any other frozen estimator, such as a pipeline, whose output for a row may depend
+      on other rows; it is "local" if it contains a "local" estimator,
     - "stateless" is a step of scikit-learn that is row-wise and stores nothing, such as
       `sklearn.preprocessing.Normalizer`, or "passthrough",
     - "declared" is a step of scikit-learn that, with its parameters, learns only the number of
@@ -135,14 +137,21 @@ def judge_step(estimator):
 
 
 def _frozen_kind(estimator):
-    """Return the kind of a frozen estimator, which does no more than transform tables."""
+    """Return the kind of a frozen estimator, as in `step_kind`, or "unknown".
+
+    It computes nothing in `fit`, so its kind depends on what its output may reveal. A private part
+    that is neither "private" nor "local" may also release something whenever it transforms rows.
+    The result is then "unknown" and not "opaque", because a user may declare an opaque step public.
+    """
     parts = held(estimator)
-    charged = {step_kind(part) for part in parts if is_private(part)}
-    if charged - {"private"}:
-        if "local" in charged:
-            return "local"
+    private_kinds = {step_kind(part) for part in parts if is_private(part)}
+    if "local" in private_kinds:
+        return "local"
+    if private_kinds - {"private"}:
         return "unknown"
     accepted = step_kind(estimator) in ("private", "stateless", "declared")
+    # The first part is the estimator itself. A container combines its parts in ways that are not
+    # inspected here, so its output for a row may depend on other rows.
     if accepted and len(parts) == 1:
         return "frozen"
     return "opaque"

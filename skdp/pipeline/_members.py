@@ -24,7 +24,7 @@ from skdp.pipeline._combinations import (
     selected_widths,
     stacked_width,
 )
-from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
+from skdp.pipeline._fit_params import check_fit_params_of_charges, params_of_steps, passes_params_on
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, step_message, with_params
 from skdp.pipeline._kinds import is_private, step_kind
@@ -87,7 +87,7 @@ def check_tool(tool, y=None, params=None, method="fit", X=None):
         return
     is_checked = hasattr(tool, "judges_steps")
     is_container = isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer)
-    if (is_container or fits_members(tool)) and not is_checked:
+    if (is_container or passes_params_on(tool)) and not is_checked:
         check_fit_params_of_charges(params_of_steps(tool, params or {}, method))
         n_rows = n_rows_of(X)
         if n_rows is not None:

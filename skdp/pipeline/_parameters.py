@@ -381,8 +381,12 @@ def _check_of_sklearn(step, table):
         check_on_synthetic_rows(estimator, step.form, table.form.n_rows)
 
 
-def _check_declared_words(step, plan):
-    """Raise `ValueError` for categories that cannot match: strings for numbers, or vice versa."""
+def _check_declared_categories(step, plan):
+    """Raise `ValueError` for declared categories that no value of the step's columns can match.
+
+    They are strings for columns of numbers, or numbers for columns of strings. If the kinds of the
+    columns are known, the step checks example rows of these kinds.
+    """
     params = step.params
     form = step.form
     if form.has_known_cells and form.n_columns and not holds_for_every_shape(plan):
@@ -481,7 +485,7 @@ def _check_plan(step, table):
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
     _check_columns(step)
     if of_skdp(estimator) and isinstance(estimator, TableEstimator):
-        _check_declared_words(step, plan)
+        _check_declared_categories(step, plan)
     if unit == "person" and not getattr(plan, "by_person", False):
         raise ValueError(
             "these parameters do not support unit='person': use an accountant with unit='row' or "

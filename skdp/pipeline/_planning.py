@@ -445,7 +445,17 @@ def _reason(step):
 
 
 def _check_fractions(steps, fractions):
-    """Return the budget fractions of the steps, which sum to 1."""
+    """Return the budget fractions of the steps, which sum to 1.
+
+    Parameters
+    ----------
+    steps : list of Step
+        The private steps that release something, in the order of the pipeline.
+    fractions : dict of str to float, or None
+        Fractions by step, which are divided by their sum. If None, a model after n transformers
+        receives ``(1 - TRANSFORMER_FRACTION)**n`` and they share the rest equally; transformers
+        without a model share everything equally.
+    """
     names = [step.title for step in steps]
     weights = [1.0] * len(steps)
     if fractions is not None:

@@ -550,11 +550,22 @@ class ColumnsFit(FrozenValue):
         )
 
     def _merge_bins(self, term, noisy, scale):
-        """Return a term with the bins and counts computed from its noisy counts.
+        """Return a term of one column with the bins and counts computed from its noisy counts.
 
-        A bin has as many expected rows as the noise in a count, so its value can be learned. If
-        this allows fewer than `min_cells` bins, they are divided into cells, which differ by the
-        column's trend.
+        A bin has about as many rows as the noise in a count, at least, so that a model can learn a
+        value for it. If the noise allows fewer than `min_cells` bins, these are divided into cells.
+        An additive model learns one value per bin and a slope across the cells, its "trend"
+        (``docs/theory/additive_models.md``, section 2a), which needs no minimum number of rows.
+
+        Parameters
+        ----------
+        term : Term
+            The column's finest cells, or its categories.
+        noisy : ndarray of shape (n_counts,)
+            Counts of the categories, or of the cells of a numeric column at all `levels`, the
+            coarsest first. The last count is that of missing values.
+        scale : float
+            Scale of the noise in a count.
         """
         counts = np.clip(noisy, 0.0, self.n_rows)
         if "label" in term.kinds:

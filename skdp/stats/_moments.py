@@ -414,7 +414,23 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
 
 
 def _release_histogram(mechanism, bins, joint, X, source, low, high, persons=None):
-    """Return the noisy counts, as a list of arrays or a joint array, and the edges."""
+    """Return the noisy counts of a histogram and its edges; this is the `run` of its plan.
+
+    Parameters
+    ----------
+    mechanism : LaplaceMechanism or GaussianMechanism
+    bins : tuple of int or ndarray, of length n_columns
+        As in `plan_histogram`.
+    joint : bool
+        True for one array of counts with an axis per column, False for a list of arrays, one per
+        column.
+    X : array-like of shape (n_rows, n_columns)
+    source : RandomSource
+    low, high : ndarray of shape (n_columns,)
+        Range of the bins of columns for which `bins` is a number.
+    persons : Persons, default=None
+        Person of each row, if the privacy unit is a person.
+    """
     edges = bin_edges(low, high, bins)
     row_weights = row_weights_of(persons)
     if joint:

@@ -1,7 +1,10 @@
-"""Search for the rows with given ranks in columns, in memory or by sums over partitions.
+"""Search for the rows with given ranks in columns, and the grid of values that quantiles can have.
 
-Values are rounded to cells, the nearest points of a public grid between the column's bounds. A
-value is represented by a key, an integer that encodes the column, the cell and the row's weight.
+A column is in memory, or its rows stay in partitions, over which counts are summed. Values are
+rounded to cells, the nearest points of a public grid of `CELLS` steps between the column's bounds.
+A quantile is chosen among the points of this grid (`skdp.stats._quantiles`).
+
+A value is represented by a key, an integer that encodes the column, the cell and the row's weight.
 Sorted keys put all values of a table in one sequence, column by column. A cumulative weight is a
 position in this sequence.
 

@@ -364,7 +364,22 @@ def _mean_distance(grids, synthetic, test, n_columns):
 
 
 def _codes(grid, synthetic, test):
-    """Return the bins or cells of a column of both tables, as integers; 0 is the bin of NaN."""
+    """Return the values of a column as integers, so that tables of counts can be compared.
+
+    Parameters
+    ----------
+    grid : CategoryCells or NumericCells
+        Domain of the column.
+    synthetic, test : ndarray of shape (n_rows,)
+        The column in the synthetic table and in the table of real rows, as cells if it is
+        categorical, else as numbers.
+
+    Returns
+    -------
+    sequence of two ndarray of int
+        Cells of a categorical column, or bins with about equal counts of real rows; 0 is the bin of
+        NaN.
+    """
     if grid.is_categorical:
         return synthetic, test
     edges = _bin_edges(test)

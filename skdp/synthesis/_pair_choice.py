@@ -1,6 +1,7 @@
-"""Choice of the tables to measure, and of their budget fractions, from noisy scores.
+"""Choice of the tables to measure, by ranking pairs of columns, and of their budget fractions.
 
-Everything in this module is post-processing of released scores and public facts.
+The scores of the pairs, computed in `skdp._data._pair_scores`, have been released with noise before
+they are ranked. Everything in this module is post-processing of them and of public facts.
 """
 
 import math
@@ -96,6 +97,7 @@ def choose_pairs(scores, score_std, sizes, targets, required, mean_error, expone
     total_cost = sum(costs[subset] for subset in chosen)
 
     def gain(pair):
+        """Return the weighted score of a pair per cost, by which pairs are ranked."""
         return table_weight(pair, targets) * scores[pair] / costs[pair]
 
     for pair in sorted(set(scores) - set(chosen), key=gain, reverse=True):
