@@ -204,12 +204,12 @@ def _constructor_params(value):
     set_by_library = frozenset()
     if not is_in_library(type(value)):
         set_by_library = _names_set_by_libraries(type(value))
-    attributes = {
+    set_by_user = {
         name: item
         for name, item in attributes.items()
         if not (name.endswith("_") or name in set_by_library)
     }
-    return attributes | params
+    return set_by_user | params
 
 
 @cache

@@ -231,7 +231,7 @@ class CompositionDisplay(Display):
             return np.array([rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts])
         composed = [event * int(n) for n in counts]
         return np.array(
-            [get_epsilon(each, delta, relation=relation, method=method) for each in composed]
+            [get_epsilon(total, delta, relation=relation, method=method) for total in composed]
         )
 
     def _draw(self, ax):

@@ -34,7 +34,7 @@ from skdp.base import PrivateEstimator
 from skdp.pipeline._instances import gives_numbers, is_estimator
 from skdp.utils._values import FrozenValue
 
-# Private steps that store one entry for each cell, for all values.
+# Private steps that store one entry for each cell, even if its value is 0.
 ONE_ENTRY_PER_CELL = frozenset({"DPKBinsDiscretizer", "DPTableVectorizer"})
 
 
