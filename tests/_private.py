@@ -58,7 +58,7 @@ from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask, Residuals
 from skdp.ledger._report import describe_part
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import gradient_rounding
-from skdp.mechanisms._plan import plan_cell_weights, plan_release
+from skdp.mechanisms._plan import noise_of_cell_weights, plan_release
 from skdp.pipeline._known import find_raw_steps
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsSearch, _add_bins, spaced_bins
@@ -174,9 +174,9 @@ __all__ = [
     "max_additions",
     "max_bounded_additions",
     "minimize",
+    "noise_of_cell_weights",
     "one_hot_csr",
     "pack_symmetric",
-    "plan_cell_weights",
     "plan_output_perturbation",
     "plan_quantiles",
     "plan_release",

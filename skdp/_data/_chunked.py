@@ -363,16 +363,20 @@ def _in_memory(value):
     return value
 
 
-def _mapped_file(path, written):
-    """Return the memory map of a ``.npy`` file, or raise `ValueError` if it was written again."""
-    if _written(path) != written:
+def _mapped_file(path, stamp):
+    """Return the memory map of a ``.npy`` file.
+
+    `ValueError` is raised if the file has changed since its `_file_stamp` was `stamp`: a fit reads
+    it several times, and all of its sums must be over the same rows.
+    """
+    if _file_stamp(path) != stamp:
         raise ValueError(f"{path} has changed since it was first opened")
     # Threads that parse headers at the same time may fail (CPython's issue 106905).
     with OPENING:
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-def _written(path):
+def _file_stamp(path):
     """Return the size and time of a file; they differ if the file was written again."""
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
@@ -388,7 +392,7 @@ def _chunk_parts(chunk):
         if (parts := path_parts(chunk)) is not None:
             return parts
         name = os.path.abspath(os.fsdecode(chunk))
-        opening = partial(_mapped_file, name, _written(name))
+        opening = partial(_mapped_file, name, _file_stamp(name))
         folders = _sources.folders_of([name])
         array = opening()
     elif (table := as_chunked(chunk)) is not None:

@@ -265,7 +265,14 @@ class DaskWorkers:
         return persist(*(self._delayed(at, call) for call in reference.calls), scheduler=at[-1])
 
     def _send(self, at, values):
-        """Send each partition's rows of an array to the cluster."""
+        """Return each partition's rows of an array, after sending them to the cluster.
+
+        Parameters
+        ----------
+        at : tuple
+            The run, the array and the client, as in `_delayed`.
+        values : ndarray of shape (n_rows, ...)
+        """
         from dask import delayed, persist
 
         # One message is sent per partition, because a single message with all rows would be large.

@@ -327,7 +327,10 @@ def _gather_on_worker(function, merge, args, detached, span, X, row_args):
 
 
 def _runs(table):
-    """Return the runs of blocks of each partition; a run is a list of slices."""
+    """Return the runs of blocks of each partition; a run is a list of slices.
+
+    A worker returns one value per run of blocks, not one per block.
+    """
     offsets = _offsets(table)
     blocks = [[] for _ in offsets[1:]]
     for rows in table.blocks():

@@ -355,7 +355,7 @@ def _dataset_parts(dataset, key=None, temporary=None):
             )
         if len(fragment.row_groups) < fragment.metadata.num_row_groups:
             order_problem = "some row groups of a file are left out, maybe by their values"
-        written = _written(fragment)
+        stamp = _file_stamp(fragment)
         # The folder of a temporary file says nothing about whether the table is partitioned by
         # values.
         if temporary:
@@ -364,7 +364,7 @@ def _dataset_parts(dataset, key=None, temporary=None):
             folders = folders_of([fragment.path])
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
-            batches = partial(_batches, fragment, written, group.id, names)
+            batches = partial(_batches, fragment, stamp, group.id, names)
             source = Source(
                 name=fragment.path,
                 shape=shape,
@@ -384,17 +384,17 @@ def _declared(schema):
     return set(zip(schema.names, types, strict=True))
 
 
-def _written(fragment):
+def _file_stamp(fragment):
     """Return the size and time of a file, which differ if it was written again."""
     info = fragment.filesystem.get_file_info(fragment.path)
     return info.size, info.mtime_ns
 
 
-def _batches(fragment, written, group, names):
-    """Yield the rows of a Parquet row group in batches; yield nothing if the file has changed."""
+def _batches(fragment, stamp, group, names):
+    """Yield the rows of a Parquet row group in batches, or nothing if the file's stamp differs."""
     from pyarrow.parquet import ParquetFile
 
-    if _written(fragment) == written:
+    if _file_stamp(fragment) == stamp:
         # The reader of a dataset would decode a whole row group at once.
         file = ParquetFile(
             fragment.open(), pre_buffer=False, buffer_size=READ_BYTES, metadata=fragment.metadata

@@ -248,7 +248,9 @@ def report_resolved(columns):
 
 
 def report_resolved_bins(largest_counts, noise_std, n_units):
-    """Note the columns in which no bin contains most rows, even allowing for noise.
+    """Note that bins resolve a column if none of them contains most rows, even allowing for noise.
+
+    `Findings.messages` then leaves out the warning that the bounds of such a column are too wide.
 
     Parameters
     ----------

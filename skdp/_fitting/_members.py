@@ -23,7 +23,9 @@ VALIDATIONS = frozenset(
     "permutation_test_score".split()
 )
 # Functions that check the members of a tool in a fit, functions that check only the parameters of
-# an estimator and its members, and functions that check the call of a validation.
+# an estimator and its members, and functions that check the call of a validation. Modules that
+# this one cannot import, because they import it, register them: `skdp.pipeline._checked_fits` and
+# `skdp.model_selection._scorer`.
 _checks: list[Callable] = []
 _parameter_checks: list[Callable] = []
 _validation_checks: list[Callable] = []
@@ -32,20 +34,17 @@ _is_checking = ContextVar("_is_checking", default=False)
 
 
 def register_member_check(check_members):
-    """Set the function that raises the errors of a tool's members about their parameters.
-
-    The modules of pipelines import this one, so they register their function here.
-    """
+    """Add a function that raises the errors of a tool's members about their parameters."""
     _checks.append(check_members)
 
 
 def register_parameter_check(check_parameters):
-    """Set a function that raises the errors for the parameters of an estimator and its members."""
+    """Add a function that raises the errors for the parameters of an estimator and its members."""
     _parameter_checks.append(check_parameters)
 
 
 def register_validation_check(check_validation):
-    """Set a function that raises the errors for the local variables of a validation's call."""
+    """Add a function that raises the errors for the local variables of a validation's call."""
     _validation_checks.append(check_validation)
 
 

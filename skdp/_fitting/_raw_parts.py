@@ -40,9 +40,9 @@ OTHER_PROBLEMS = "has"
 IF_PASSED_ON = "if it passes each row to each fit once and unchanged, ignore this warning"
 # Modules of tools that pass each fit one column, or one label, of their targets.
 SPLIT_TARGETS = ("sklearn.multioutput", "sklearn.multiclass")
-# Function that finds the steps of pipelines that learn from rows without privacy; at most one.
+# The functions that `register_step_reader` and `register_plan_reader` set. The lists are empty
+# until `skdp.pipeline` is imported, and have one entry afterwards.
 _step_readers: list[Callable] = []
-# Function that returns the reason why a private search refuses a candidate; at most one.
 _plan_readers: list[Callable] = []
 
 
@@ -67,7 +67,8 @@ class PartProblem(NamedTuple):
 def register_step_reader(find_raw_steps):
     """Set the function that finds the steps of an estimator that are not private.
 
-    The modules of pipelines import this one, so they register their function here.
+    `skdp.pipeline._checked_fits` registers it, because this module cannot import it: the modules of
+    pipelines import this one.
     """
     _step_readers[:] = [find_raw_steps]
 
@@ -325,9 +326,11 @@ def raw_in_members(tool, y):
 
 
 def _problems_of_frozen(member):
-    """Return the problems of a frozen model, which no tool fits or copies, as `raw_steps` does."""
-    if not _step_readers:
-        return []
+    """Return the problems of a frozen member of a tool, as a list of `PartProblem`.
+
+    They are the steps inside it that are not private. No tool fits or copies it, so the other
+    problems that `raw_steps` and `_problems_of_copies` find cannot occur.
+    """
     return [
         problem
         for step in read_steps(member, with_fitted=True)

@@ -24,8 +24,8 @@ from skdp.ledger import PrivacyAccountant
 from skdp.ledger._report import BudgetReport, describe_relation, describe_unit
 from skdp.ledger._state import Charge
 
-# Function that finds the steps of an estimator that learn from rows without a charge; at most one.
-# The pipeline package knows these steps but may not be imported here, so it registers the function.
+# The function that `register_uncovered_reader` sets. The list is empty until `skdp.pipeline` is
+# imported, which knows such steps but may not be imported here; afterwards it has one entry.
 _uncovered_readers: list[Callable] = []
 
 

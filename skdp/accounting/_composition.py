@@ -136,9 +136,10 @@ def _single_epsilon(event, delta, relation, group_size):
 
 @lru_cache(maxsize=1024)
 def _claimed_delta(event, group_size):
-    """Return the sum of the deltas of all `ApproximateDP` in an event, for a group of rows.
+    """Return the smallest delta at which an event can have a finite epsilon, for a group of rows.
 
-    A group has a larger delta than a row.
+    It is the sum of the deltas of all `ApproximateDP` in the event, which are larger for a group
+    than for a row. A filter charges the event at this delta if its epsilon is then finite.
     """
     counts = leaves(group_event(event, group_size) or Composed(())).items()
     deltas = [(n, leaf.delta) for leaf, n in counts if isinstance(leaf, ApproximateDP)]

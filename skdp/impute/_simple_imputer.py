@@ -22,7 +22,7 @@ from skdp._data._tables import indexable_table, read_table
 from skdp._fitting._findings import report_no_values, report_unfilled_means
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import plan_cell_weights, plan_release
+from skdp.mechanisms._plan import noise_of_cell_weights, plan_release
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._categories import Declared, category_lists, check_declared, plan_counts
 from skdp.stats._moments import UNIT_OF_SUMS
@@ -442,7 +442,7 @@ def plan_means_of_present(shape, guarantee):
         returns the means, within the bounds. A mean is the midpoint of the bounds if the noisy
         number of values is below the standard deviation of its noise.
     """
-    mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=False)
+    mechanism = noise_of_cell_weights(shape.n_columns, guarantee, whole=False)
     return plan_release(
         mechanism,
         partial(_release_means_of_present, mechanism),

@@ -157,7 +157,10 @@ class SQLiteLedger(_sql.TableLedger):
         )
 
     def _write(self, transaction, row, end):
-        """Write a row, commit it and read it back from the file."""
+        """Write a row, commit it and read it back from the file.
+
+        The lock file then receives a new seal, so that the next call need not check earlier rows.
+        """
         execute = transaction.execute
         lock = transaction.lock
         _sql.insert_row(execute, row)

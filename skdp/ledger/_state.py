@@ -321,9 +321,19 @@ class PlanRuns:
         return None
 
     def with_step(self, step, position=None):
-        """Return the runs after one more step; `position` is that of a new run's charge, if any.
+        """Return the runs after a step of the plan has run once more.
 
-        ValueError is raised if the step has already run in every charged run.
+        Parameters
+        ----------
+        step : int
+            Index of the step.
+        position : tuple of (int, str), default=None
+            The sequence and the hash of the charge of a new run, if the step begins one.
+
+        Raises
+        ------
+        ValueError
+            If the step has already run in every charged run.
         """
         charged = self.charged
         if position is not None:

@@ -240,6 +240,9 @@ def gradient_rounding(problem, C, weights_norm):
 def rounding_per_weight(problem, C):
     """Return the derivative of `gradient_rounding` with respect to the norm of the weights.
 
+    A larger rounding error allows weights of larger norm, whose rounding error is larger still. A
+    bound exists only if this number is small, so objective perturbation calls this to check C.
+
     Raises
     ------
     ValueError

@@ -415,11 +415,11 @@ def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
     return min(candidates, key=error or mean_error)
 
 
-def plan_cell_weights(n_columns, guarantee, *, whole):
-    """Return the mechanism for the histogram bins of `n_columns` columns.
+def noise_of_cell_weights(n_columns, guarantee, *, whole):
+    """Return the mechanism for counts of categories, or sums of weights or targets by category.
 
-    A row adds non-negative weights that sum to 1 to the bins of each column, or nothing. Between
-    neighbors, the bins of all columns change by m n_columns in L1 norm and by sqrt(m n_columns) in
+    A row adds non-negative weights that sum to 1 to the cells of each column, or nothing. Between
+    neighbors, the cells of all columns change by m n_columns in L1 norm and by sqrt(m n_columns) in
     L2 norm, with m = 1 under add/remove and 2 under replace-one. The sums of weights must be exact.
 
     Parameters

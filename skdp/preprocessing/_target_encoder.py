@@ -17,7 +17,7 @@ from skdp.accounting._guarantee import split_epsilon
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
-from skdp.mechanisms._plan import join_plans, plan_cell_weights, plan_release
+from skdp.mechanisms._plan import join_plans, noise_of_cell_weights, plan_release
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._categories import (
     Declared,
@@ -251,7 +251,7 @@ class DPTargetEncoder(PlannedTransformer):
             discovery_plan = None
             discovery = Declared(categories)
             rest = guarantee
-        noise = plan_cell_weights(shape.n_columns, rest, whole=False)
+        noise = noise_of_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.n_outcomes * n_cells)
         release = OutcomeSums(discovery=discovery, noise=noise, outcomes=outcomes, smooth=smooth)
         mechanism = join_plans((discovery_plan, noise), guarantee)

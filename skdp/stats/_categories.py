@@ -35,7 +35,7 @@ from skdp._fitting._findings import (
 )
 from skdp.accounting import ApproximateDP, Guarantee
 from skdp.mechanisms import GeometricMechanism, NoRelease
-from skdp.mechanisms._plan import plan_cell_weights, plan_release
+from skdp.mechanisms._plan import noise_of_cell_weights, plan_release
 from skdp.mechanisms._randomized_response import categories_array, labels_array
 from skdp.utils._validation import is_auto
 from skdp.utils._values import FrozenValue
@@ -472,7 +472,7 @@ def plan_counts(categories, other, shape, guarantee):
     categories = category_lists(categories, shape)
     if any(labels is None for labels in categories):
         return plan_discovery(categories, other, guarantee, is_counted=True)
-    noise = plan_cell_weights(shape.n_columns, guarantee, whole=True)
+    noise = noise_of_cell_weights(shape.n_columns, guarantee, whole=True)
     counts = DeclaredCounts(categories=categories, other=other, noise=noise)
     n_counts = sum(map(len, categories))
     plan = plan_release(noise, counts.run, stage_name="counts of categories", size=n_counts)

@@ -131,7 +131,11 @@ class MeasuredTable(FrozenValue):
     ridge: np.ndarray
 
     def for_child(self, child, parents):
-        """Return fractions and ridge as matrices with a row for each joint code of the parents."""
+        """Return fractions and ridge as matrices, for the fit of one column given earlier ones.
+
+        There is a row for each joint code of `parents`, as in `Factor.codes`, and a column for each
+        group of the column `child`.
+        """
         axes = [self.columns.index(j) for j in (*parents, child)]
         n_groups = self.fractions.shape[axes[-1]]
         return (

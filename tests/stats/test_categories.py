@@ -36,8 +36,8 @@ from tests._private import (
     ColumnTable,
     as_chunked,
     edge_names,
+    noise_of_cell_weights,
     one_hot_csr,
-    plan_cell_weights,
     read_columns,
     read_kinds,
     read_persons,
@@ -299,7 +299,7 @@ def test_brute_force_sensitivity_of_cell_weights(relation, d):
     for delta, norm in ((0.0, 1), (1e-6, 2)):
         guarantee = Guarantee(epsilon=1.0, delta=delta, neighbors=neighbors)
         for whole in (True, False):
-            claimed = plan_cell_weights(d, guarantee, whole=whole).sensitivity
+            claimed = noise_of_cell_weights(d, guarantee, whole=whole).sensitivity
             largest = max(np.linalg.norm(move, norm) for move in moves)
             assert claimed * (1 - 1e-12) <= largest * (1 + 1e-12) and largest <= claimed
 
