@@ -109,6 +109,7 @@ def shorten_rows(cells, design):
 
 
 def _row_weights(block, squared_norms):
+    """Return the row weights of a block that shorten its rows, as multiples of their step."""
     # Features are multiples of 2**-12, so their squared norms are exact.
     norms = np.sqrt(np.maximum(squared_norms(block)[:, 0], 1.0))
     factors = np.where(norms > 1.0, FACTOR_MARGIN / norms, 1.0)
