@@ -2,6 +2,7 @@
 
 Usage: SKDP_DATA=folder python docs/benchmarks/design_choices.py columns [fits]
        SKDP_TABLES=folder python docs/benchmarks/design_choices.py features [fits]
+       SKDP_TABLES=folder python docs/benchmarks/design_choices.py trends [fits]
        python docs/benchmarks/design_choices.py whitening [fits]
        python docs/benchmarks/design_choices.py classes [fits]
 
@@ -9,7 +10,9 @@ Usage: SKDP_DATA=folder python docs/benchmarks/design_choices.py columns [fits]
 rare, or are always scaled, on one half of the training rows for fits to the other half (numbers in
 bins, categories one-hot). "features": the R² of `DPAdditiveRegressor` whose smooth features keep
 the constant or leave it out, on three in ten training rows of the nine tables of numbers of
-``many_tables.py``. "whitening": the R² of regressors as they are and without whitening, on 10,000
+``many_tables.py``. "trends": the AUC or R² of additive models on the tables of ``many_tables.py``
+with trends that keep the norm of every row within 1, or with longer trends and shortened rows.
+"whitening": the R² of regressors as they are and without whitening, on 10,000
 simulated rows that hardly vary (the norm of their mean is .85, their mean squared distance from it
 .0054), of which one column varies 33 times as much as the others and says nothing, or with heavy
 tails (Student's t with 2.5 degrees of freedom, bent targets). "classes": the AUC of logistic
@@ -29,6 +32,7 @@ from scipy.special import expit
 from sklearn.metrics import r2_score, roc_auc_score
 
 from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPSGDClassifier
+from skdp.gam import _blocks
 from skdp.gam._plan import AdditiveFit
 from skdp.linear_model import _row_center, _whitening
 
@@ -60,23 +64,33 @@ def scaled_columns(n_fits):
             print(line, flush=True)
 
 
-def centered_features(n_fits):
+def print_scores_of_tables(task, choices, choose, n_fits):
+    """Print the scores of the additive model on held-out training rows of each small table.
+
+    Parameters
+    ----------
+    task : {"classes", "number"}
+        The scores are AUC or R².
+    choices : dict of str to object
+        Alternatives by name.
+    choose : callable
+        Function of an alternative, which makes later fits use it.
+    n_fits : int
+    """
     import many_tables
 
     sys.path.insert(0, os.environ["SKDP_TABLES"])
     from load import TABLES
 
-    without_constant = AdditiveFit._min_missing
-    choices = {"with the constant": property(lambda fit: None), "without": without_constant}
     tables = [(name, many_tables.load(name, "train")) for name in TABLES if name != "medexp"]
-    tables = [(name, table) for name, table in tables if table.task == "number"]
+    tables = [(name, table) for name, table in tables if table.task == task]
     print(f"{'table':12}{'epsilon':>8}" + "".join(f"{name:>22}" for name in choices))
     for epsilon in (1.0, 4.0):
         means = {name: [] for name in choices}
         for name, table in tables:
             line = f"{name:12}{epsilon:8g}"
-            for choice, feature_rule in choices.items():
-                AdditiveFit._min_missing = feature_rule
+            for choice, value in choices.items():
+                choose(value)
                 scores = [
                     many_tables.scores_of(table, "default", epsilon, True)[0] for _ in range(n_fits)
                 ]
@@ -85,6 +99,24 @@ def centered_features(n_fits):
             print(line, flush=True)
         line = "".join(f"{fmean(scores):22.4f}" for scores in means.values())
         print(f"{'mean':12}{epsilon:8g}{line}", flush=True)
+
+
+def centered_features(n_fits):
+    def choose(feature_rule):
+        AdditiveFit._min_missing = feature_rule
+
+    without_constant = AdditiveFit._min_missing
+    choices = {"with the constant": property(lambda fit: None), "without": without_constant}
+    print_scores_of_tables("number", choices, choose, n_fits)
+
+
+def longer_trends(n_fits):
+    def choose(factor):
+        _blocks.MAX_TREND_FACTOR = factor
+
+    choices = {"largest norm 1": 1.0, "mean norm 1": _blocks.MAX_TREND_FACTOR}
+    for task in ("classes", "number"):
+        print_scores_of_tables(task, choices, choose, n_fits)
 
 
 def rows_that_hardly_vary(rng, n_rows, n_columns=6):
@@ -234,6 +266,7 @@ if __name__ == "__main__":
     choices_by_name = {
         "columns": scaled_columns,
         "features": centered_features,
+        "trends": longer_trends,
         "whitening": whitened_rows,
         "classes": whitened_classes,
     }

@@ -15,7 +15,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from skdp._data._parts import max_additions, sum_over
+from skdp._data._parts import map_over, max_additions, sum_over
+from skdp._data._persons import STEP as ROW_WEIGHT_STEP
+from skdp._data._persons import times_row_weights
 from skdp._data._sums import sum_grid
 from skdp._loops import get_loops
 from skdp._optim._gradient_noise import SLACK
@@ -54,6 +56,8 @@ MAX_ROUNDS = 10
 # Gradient norm at which the minimizer stops, relative to the scale of the linear noise.
 TOLERANCE = 2.0**-24
 UNIT_ROUNDOFF = 2.0**-53
+# Factor that leaves room for rounding errors in the factor of a long row.
+FACTOR_MARGIN = 1.0 - 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +91,40 @@ class Scores(FrozenValue):
         return loops.code_scores(block.codes, block.ends, self.code_values, self.bin_values[-1])
 
 
+def shorten_rows(cells, design):
+    """Return the cells with row weights that shorten the features of every row to norm 1.
+
+    The residual of a row whose features have norm z > 1 is multiplied by 1 / z in the gradients, so
+    a row changes a gradient by no more than its clip. The factor depends only on the cells of the
+    row and on the design, which was computed from released values.
+
+    Parameters
+    ----------
+    cells : JointCodes
+    design : BlockDesign
+    """
+    if design.squared_norm <= 1.0:
+        return cells
+    squared_norms = Scores(cells.detach(0), design.squared_norms)
+    return cells.with_row_weights(map_over(cells, _row_weights, squared_norms, persist=True))
+
+
+def _row_weights(block, squared_norms):
+    """Return the row weights of a block that shorten its rows, as multiples of their step."""
+    # Features are multiples of 2**-12, so their squared norms are exact.
+    norms = np.sqrt(np.maximum(squared_norms(block)[:, 0], 1.0))
+    factors = np.where(norms > 1.0, FACTOR_MARGIN / norms, 1.0)
+    weights = times_row_weights(factors, block.row_weights)
+    return np.floor(weights / ROW_WEIGHT_STEP) * ROW_WEIGHT_STEP
+
+
 def residual_sums(cells, design, residuals, weights, step):
     """Return the exact gradient of the summed loss with respect to the weights.
 
     Parameters
     ----------
     cells : JointCodes
+        Rows that `shorten_rows` has shortened.
     design : BlockDesign
     residuals : Residuals
     weights : ndarray of shape (design.size, n_outputs)

@@ -106,6 +106,11 @@ class JointCodes(Rows):
             n_rows = len(row_args[0])
         return self._changed(X=None, row_args=row_args, offsets=(0, n_rows))
 
+    def with_row_weights(self, row_weights):
+        """Return the codes with other row weights."""
+        codes, targets, _ = self.row_args
+        return self._changed(row_args=(codes, targets, row_weights))
+
     def with_step_blocks(self, n_outputs):
         """Return the codes in fewer, longer blocks: threads wait for each other in short ones."""
         rows = _block_rows(max(len(self.ends), 8 * n_outputs), STEP_ROWS)

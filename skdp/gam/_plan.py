@@ -926,7 +926,7 @@ class AdditiveFit(ColumnsFit):
                 return inexact_sums(w) + problem.l2_reg_strength * design.roughness_gradient(w)
 
             return problem.run(penalized_gradient, source), problem.l2_reg_strength
-        rows = cells.with_step_blocks(self.task.n_outputs)
+        rows = _descent.shorten_rows(cells, design).with_step_blocks(self.task.n_outputs)
         if start is None:
             start = np.zeros((design.size, self.task.n_outputs))
         n_steps = problem.n_steps

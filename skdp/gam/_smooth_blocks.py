@@ -62,6 +62,7 @@ class SmoothBlock(FrozenValue):
 
     ordered = False
     is_indicator = False
+    is_trend = False
 
     @property
     def key(self):
@@ -81,9 +82,14 @@ class SmoothBlock(FrozenValue):
         return np.trunc(self.weight * self.loadings / WEIGHT_STEP) * WEIGHT_STEP
 
     @property
+    def squared_norms(self):
+        """Squared norm of a row's features in each cell of the term; exact."""
+        return (self.matrix**2).sum(axis=1)
+
+    @property
     def squared_norm(self):
         """Largest squared norm of a row's features."""
-        return float((self.matrix**2).sum(axis=1).max())
+        return float(self.squared_norms.max())
 
     @cached_property
     def moments(self):

@@ -570,12 +570,14 @@ def optimum(plan, design, asked, cells_of, y):
         matrix[:, start : start + block.size] = block.matrix[cells]
     strength = max(plan._problem(design).l2_reg_strength, asked)
     tied = strength if plan.guarantee.delta == 0.0 else 0.0
+    # Rows that are longer than 1 count less.
+    factors = 1.0 / np.maximum(np.linalg.norm(matrix, axis=1), 1.0)
 
     def loss(w):
         f = matrix @ w
-        residual = np.clip(expit(f) - y, -0.5, 0.5)
+        residual = factors * np.clip(expit(f) - y, -0.5, 0.5)
         bent = strength * w + tied * design.roughness_gradient(w[:, np.newaxis])[:, 0]
-        value = huberized(plan.task, f, y).sum() + 0.5 * bent @ w
+        value = factors @ huberized(plan.task, f, y) + 0.5 * bent @ w
         return value, matrix.T @ residual + bent
 
     found = minimize(

@@ -26,7 +26,13 @@ from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, 
 from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._blocks import WEIGHT_STEP, BlockDesign, joint_design, main_design, trend_block
-from skdp.gam._descent import PENALTY_SMOOTHNESS, Schedule, residual_grid, residual_sums
+from skdp.gam._descent import (
+    PENALTY_SMOOTHNESS,
+    Schedule,
+    residual_grid,
+    residual_sums,
+    shorten_rows,
+)
 from skdp.gam._plan import AdditiveFit
 from skdp.gam._poisson_task import PoissonTask
 from skdp.gam._tables import TABLE_CELLS, make_table
@@ -128,7 +134,8 @@ def counted(plan):
 def gradient_of(plan, rows, targets, weights, row_weights=None):
     design, cells = setup_of(plan, rows, targets, row_weights)
     step = residual_grid(plan.task.clip, plan.n_rows)
-    return residual_sums(cells, design, Residuals(plan.task, 0.0), weights, step)
+    rows = shorten_rows(cells, design)
+    return residual_sums(rows, design, Residuals(plan.task, 0.0), weights, step)
 
 
 def targets_of(task, n):
@@ -192,6 +199,62 @@ def test_brute_force_sensitivity_of_a_gradient_to_a_person(task):
     of_persons = [moved_by([worst] * k) for k in (2, 7, 500)] + [moved_by(own)]
     assert max(of_rows + of_persons) <= claimed * (1 + 2.0**-50)
     assert max(of_persons) > 0.9 * max(of_rows)
+
+
+@pytest.mark.parametrize("k", [None, 3], ids=["rows", "person"])
+def test_steps_shorten_rows_whose_features_are_longer_than_1(k, monkeypatch):
+    """The gradients of a fit, before noise, for rows at the ends of all trends, alone and alike."""
+    plan, targets = plan_of(BinaryTask(), meet(1e3, 1e-6), n=41), targets_of(BinaryTask(), 40)
+    seen = []
+
+    def add(self, exact, drawn):
+        seen.append(exact)
+        return exact
+
+    monkeypatch.setattr(GaussianNoise, "add", add)
+
+    def gradient(added):
+        rows = np.vstack([make_rows(), *[np.array([[-1.0, 10.0, "red"]], dtype=object)] * added])
+        row_weights = None
+        if k is not None:
+            ids = np.append(np.arange(40), np.full(added, 40))
+            row_weights = read_persons(ids, len(ids)).row_weights
+        y = np.append(targets, np.ones(added, dtype=int))
+        design, cells = setup_of(plan, rows, y, row_weights)
+        assert design.squared_norm > 1.0
+        seen.clear()
+        residuals = Residuals(plan.task, 0.0)
+        plan._descent(cells, design, residuals, RandomSource(0), budget_fraction=0.5)
+        return seen[0], design
+
+    (with_row, design), (without, _) = gradient(k or 1), gradient(0)
+    moved = np.linalg.norm(with_row - without)
+    claimed = plan._steps_noise(design.size, 1).sensitivity
+    assert 0.99 * claimed < moved <= claimed * (1 + 2.0**-50)
+
+
+def test_trends_are_longer_until_the_mean_squared_norm_is_1():
+    """Computed with the exact counts; rows within 1 keep their weight."""
+    plan = plan_of(BinaryTask(), meet(1e3, 1e-6), n=400)
+    table = table_of(make_rows(400))
+    terms = plan._count_cells(plan.columns, table, RandomSource(0))
+    cells = plan._joint_codes(terms, table, targets_of(plan.task, 400))
+    for fraction in (0.1, 0.8):
+        design = main_design(terms, 400, trend_fraction=fraction)
+        norms = np.zeros(400)
+        for block in design.blocks:
+            of_rows = 0 if block.term < 0 else cells.column_cells()[block.term]
+            norms += block.squared_norms[of_rows]
+        assert norms.mean() == pytest.approx(1.0, abs=0.02)
+        assert norms.max() <= design.squared_norm
+        weights = shorten_rows(cells, design).row_weights
+        assert np.all(weights * np.sqrt(norms) <= 1.0)
+        assert np.all(weights[norms <= 1.0] == 1.0)
+        long = norms > 1.0
+        assert 0.1 < long.mean() < 0.9
+        np.testing.assert_allclose((weights * np.sqrt(norms))[long], 1.0, atol=1e-7)
+    without = main_design(terms, 400)
+    assert shorten_rows(cells, without) is cells
 
 
 def moved_by(values, others, delta):
@@ -412,14 +475,17 @@ def test_sums_are_exact_and_know_no_order():
     assert np.all(one / step == np.rint(one / step)) and np.abs(one / step).max() < 2.0**53
 
 
-def test_a_row_has_at_most_norm_1():
+def test_a_row_has_at_most_norm_1_without_its_trends():
     design, _ = setup_of(plan_of(BinaryTask(), meet(1e3, 1e-6)), make_rows())
-    assert any(block.profile is not None for block in design.blocks)
+    trends = [block.weight**2 for block in design.blocks if block.is_trend]
     squares = math.fsum(block.weight**2 for block in design.blocks)
-    assert 0.99 < squares <= 1.0
+    assert trends and 0.8 < squares - math.fsum(trends) <= 1.0 < squares
+    assert 1.0 < design.squared_norm <= squares
     heavy = [replace(block, weight=2 * block.weight) for block in design.blocks]
     with pytest.raises(ValueError, match="more than 1"):
         type(design)(heavy)
+    plain, _ = setup_of(plan_of(BinaryTask(), meet(1e3)), make_rows())
+    assert 0.99 < math.fsum(block.weight**2 for block in plain.blocks) <= 1.0
 
 
 def test_the_features_of_a_trend_rise_within_its_weight():
