@@ -46,7 +46,8 @@ MAX_NOISE = 1.0
 # determines the loss, and a fifth of the budget costs more than it gains: with one positive row in
 # 100 and independent columns (40,000 rows, 20 columns, epsilon = .3), the AUC of 24 paired fits is
 # .767 with centered rows, .759 with a fifth and .765 to .772 with a twentieth. The standard error
-# of the differences is .007 (docs/benchmarks/design_choices.py classes).
+# of the differences is .007 (docs/benchmarks/design_choices.py classes compares the first with the
+# last).
 MAX_FRACTION_OF_CLASSES = 0.05
 # For classes, the distance from which on gradients of rows are shortened, relative to the distance
 # at which rows are scaled down for the second moment. The rows of a rare class are far from the
