@@ -152,7 +152,17 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return tuple(dict.fromkeys(name for name in names if name))
 
     def datasets_of(self, hashes):
-        """Return the names of the data sets whose ledgers have the records with these hashes."""
+        """Return the names of the data sets whose ledgers have the records with these hashes.
+
+        Parameters
+        ----------
+        hashes : set of str
+            Hashes of ledger records.
+
+        Returns
+        -------
+        tuple of str
+        """
         calls = [
             call
             for call in self.calls or (self,)

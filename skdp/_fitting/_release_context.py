@@ -195,11 +195,14 @@ class PrivateRelease:
         self.ledger_entry = None
 
     def __enter__(self):
-        # `_open_config` refuses a closed data set before its rows are read.
-        # Configuration of the accountant; `read_groups` makes a person its unit.
-        self.terms = terms_of(self._accountant)
-        if hasattr(self._accountant, "_open_config"):
-            self.terms = self._accountant._open_config()
+        # Configuration of the accountant; `read_groups` makes a person its unit. `_open_config`
+        # refuses a closed data set before its rows are read. A class instead of an accountant
+        # is refused by `terms_of`.
+        accountant = self._accountant
+        if hasattr(accountant, "_open_config") and not isinstance(accountant, type):
+            self.terms = accountant._open_config()
+        else:
+            self.terms = terms_of(accountant)
         # A tool that sets seeds may have set a generator; the error then names the tool.
         self._check_callers()
         # This check also runs if no noise will be drawn, because a wrong parameter is refused for

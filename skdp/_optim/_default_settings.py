@@ -208,7 +208,10 @@ class SGDProblem(FrozenValue):
     def curvature(self):
         """Upper bound on the loss's curvature in the weights, for rows of the expected norm."""
         if self.is_whitened:
-            second_moment = max(WHITENED_SECOND_MOMENT / self.n_columns, self.constant**2)
+            # Whitened rows have the unit of `data_norm`, the norm without the constant feature.
+            squared_data_norm = self.norm**2 - self.constant**2
+            second_moment = squared_data_norm * WHITENED_SECOND_MOMENT / self.n_columns
+            second_moment = max(second_moment, self.constant**2)
             return self.loss_spec.curvature * second_moment
         return self.loss_spec.curvature * self.norm**2
 

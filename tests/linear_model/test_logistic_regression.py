@@ -111,9 +111,9 @@ def test_declared_classes_need_no_rows():
     assert "the declared classes" in model.privacy_.public
 
 
-def test_labels_of_y_are_said_to_be_public():
+def test_the_label_set_is_said_to_be_public():
     X, y = make_table()
-    assert "the labels of y" in DPLogisticRegression().fit(X, y).privacy_.public
+    assert "the label set" in DPLogisticRegression().fit(X, y).privacy_.public
 
 
 def test_without_intercept():

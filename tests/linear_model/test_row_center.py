@@ -153,7 +153,9 @@ def columns_of_unequal_size(n=20_000, seed=0):
 
 def test_columns_are_divided_by_their_deviations():
     X, _ = columns_of_unequal_size()
-    center = plan_of("logistic", n=len(X)).mechanism.rows.center
+    # With class weights, rows are centered and not whitened.
+    plan = plan_of("logistic", n=len(X), class_weight={0: 1.0, 1: 2.0})
+    center = plan.mechanism.rows.center
     _, factors, unit = center.run(X, 1.0, RandomSource(0))
     before = X.std(axis=0)
     after = before * factors
