@@ -90,7 +90,11 @@ class Run:
         return self._client[0]
 
     def memoize(self, make, *of):
-        """Return ``make()``, computed once per run for the same objects `of`."""
+        """Return ``make()``, computed once per run for the same objects `of`.
+
+        `make` is not part of the key, so the objects must determine its value. Runs within one
+        another share the client, but not these values.
+        """
         key = tuple(map(id, of))
         if key not in self._memo:
             # The objects are kept as well, because the id of a deleted object could be reused.

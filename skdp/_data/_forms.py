@@ -104,7 +104,7 @@ class TableForm(TableShape):
         return [f"x{j}" for j in range(self.n_columns)]
 
     def take(self, indices):
-        """Return the form of some of the columns.
+        """Return the form of some of the columns, such as those of a part of a `ColumnTransformer`.
 
         Parameters
         ----------

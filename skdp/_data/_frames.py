@@ -595,13 +595,14 @@ def _pandas_values(column):
     column, dtype = Series(column), column.dtype
     if hasattr(dtype, "categories"):
         labels, _ = column_values(dtype.categories)
-        # Zeros become 0.0, because the sign of a zero category is the sign in some row.
+        # pandas counts 0.0 and -0.0 as one category and keeps the sign of the row that it finds first.
+        # Zeros become 0.0, so that a row cannot change the sign of the other rows' zeros.
         labels = [v + 0.0 if isinstance(v, float | np.floating) else v for v in labels]
         # The code of a missing value is -1, which selects the last item. The list of labels depends
         # on rows, so the values are read, not the codes.
         return objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
-        # Without a dtype, the type would depend on whether all values are present.
+        # A sparse column. Without a dtype, the type would depend on whether all values are present.
         return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
     zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
     if dtype.kind in TIMES and zone is None:
@@ -609,6 +610,8 @@ def _pandas_values(column):
             # pandas cannot convert Arrow's dates without a time of day if one is missing.
             return column.to_numpy(dtype=object, na_value=None).astype(dtype.numpy_dtype), False
         return column.to_numpy(dtype=dtype.numpy_dtype, na_value=None), False
+    # Nullable numbers become objects even if none is missing: otherwise, the type of the values
+    # would depend on whether one is missing.
     return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
 
 

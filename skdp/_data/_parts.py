@@ -443,7 +443,9 @@ def _sum_runs(table, runs, add, total, args, row_args):
 def _sum_on_worker(add, shape, dtype, args, detached, span, X, read_args, row_args):
     """Return the sum of some runs of a partition, for `sum_over`.
 
-    `read_args` are the row arguments of the table's own `read`, `row_args` those of `add`.
+    `span` is the range of the runs to sum, counted within the partition. `X` is the partition, or
+    None if the table does not read it. `read_args` are the partition's entries of the table's
+    ``row_args``, with which it reads blocks; `row_args` are those of the arguments of `add`.
     """
     table = detached.attach(X, read_args)
     runs = _runs(table)[0][slice(*span)]
@@ -457,13 +459,14 @@ def _map_blocks(table, blocks, function, out, args, first=0):
     return out
 
 
-def _map_on_worker(function, shape, dtype, args, detached, span, X, row_args, out):
+def _map_on_worker(function, shape, dtype, args, detached, span, X, read_args, out):
     """Return the values of some runs of a partition, for `map_over`.
 
-    Threads pass `out`, the partition's slice of the array of all rows. If it is None, the values
-    are returned in a new array, which starts at the first row of the runs.
+    `detached`, `span`, `X` and `read_args` are as in `_sum_on_worker`. Threads pass `out`, the
+    partition's slice of the array of all rows. If it is None, the values are returned in a new
+    array, which starts at the first row of the runs.
     """
-    table = detached.attach(X, row_args)
+    table = detached.attach(X, read_args)
     first = 0
     blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
     if out is None:

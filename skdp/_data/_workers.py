@@ -34,7 +34,9 @@ def split_range(n, depth):
 
 
 def tree_sum(values, n):
-    """Return the sum of n values of an iterator, added pairwise.
+    """Return the sum of n >= 1 values of an iterator, added pairwise, in place.
+
+    The arrays that the iterator yields are overwritten.
 
     The sum is the same, to the last bit, if this function has already summed the values of each
     pair of `split_range`.

@@ -290,7 +290,12 @@ class ClippedSums(Rows):
 
 
 def _max_residuals(tile, clip):
-    """Return C divided by each row's norm, rounded down by more than all later rounding errors."""
+    """Return the norm to which the residuals of each row of a tile are clipped.
+
+    It is C divided by the row's norm, rounded down by more than all later rounding errors, at most
+    `MAX_CAP`, and multiplied by the row's relative weight. Rows longer than `MAX_NORM` have the
+    norm 0, so they count as zero.
+    """
     n_columns = tile.block.shape[1]
     loss = tile.table.loss
     margin = 1.0 - (n_columns + math.prod(loss.weights_shape) + 16) * EPS
@@ -300,7 +305,8 @@ def _max_residuals(tile, clip):
         else:
             norms = np.hypot(_centered_norms(tile), tile.table.constant)
         caps = np.minimum(clip / norms * margin, MAX_CAP)
-    # This bound must hold for every loss.
+    # Classes may have different clips (see `ClippableLoss.relative_weights`). A clip above C would
+    # exceed the sensitivity, so the weights are at most 1 whatever the loss returns.
     caps = caps * np.minimum(loss.relative_weights(tile.y), 1.0)
     return np.where(norms <= MAX_NORM, caps, 0.0)
 

@@ -105,12 +105,13 @@ class ShrinkageRule(FrozenValue):
         Parameters
         ----------
         decreases : ndarray
-            Noisy means over the rows; the first three values are as in `sum_loss_decreases`.
+            Noisy means or sums over the rows; the first three values are as in
+            `sum_loss_decreases`.
         displacement : ndarray
             The weights minus the start.
         noise_std : float, default=0.0
             Noise level that is subtracted from the released decrease in addition to the null
-            decrease.
+            decrease: that of the means or of the sums, as in `decreases`.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The document of a privacy report: its sections as text, HTML, JSON and Markdown (model cards)."""
+"""The rendering of a privacy report as text, HTML, JSON and Markdown (model cards)."""
 
 import json
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The first page of a privacy report: its conclusion in plain words, and the facts behind it."""
+"""The first page of a privacy report: its conclusion, and the list of the facts behind it."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Texts, shared by several entries, on what to write instead of a tool."""
+"""Advice that several tools share, mostly for checks of pipelines; the rest is in their entries."""
 
 # Advice on steps.
 

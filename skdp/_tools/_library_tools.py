@@ -1,4 +1,4 @@
-"""The tools of libraries other than scikit-learn."""
+"""The tools of libraries other than scikit-learn, with the advice in warnings of their calls."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Conversions from RDP and zCDP to (epsilon, delta), and between relations."""
+"""Conversions of RDP and zCDP to (epsilon, delta), the search over orders, and of relations."""
 
 import math
 from decimal import Context, Decimal

@@ -760,15 +760,21 @@ class AdditiveFit(ColumnsFit):
         ]
 
     def _shrinkage_factor(
-        self, cells, design, residuals, weights, l2_reg_strength, source, problem=None
+        self, cells, design, residuals, weights, l2_reg_strength, source, problem
     ):
         """Return the factor by which the weights are shrunk; see `ShrinkageRule`.
 
-        `l2_reg_strength` is the strength in the last steps; None uses that of the first steps.
-        `problem` is that of the last steps; None uses the planned one.
+        `l2_reg_strength` is the strength in the last steps. None, which occurs only with delta = 0,
+        uses the planned strength. `problem` has the schedule that produced the weights.
         """
+        # The null fraction is set below.
         rule = ShrinkageRule(
-            1, 1.0, self.task.clip, 0.0, self.task.min_shrinkage_factor, NULL_DECREASE_FACTOR
+            n_steps=1,
+            norm=1.0,
+            residual=self.task.clip,
+            null_fraction=0.0,
+            min_shrinkage_factor=self.task.min_shrinkage_factor,
+            null_decrease_factor=NULL_DECREASE_FACTOR,
         )
         # The mean square of the scaled weights is approximately that of the scores.
         scaled_weights = weights * np.sqrt(design.diagonal * (design.size / self.n_rows))[:, None]
@@ -778,7 +784,6 @@ class AdditiveFit(ColumnsFit):
         noisy = self.shrinkage_test.release(decreases, random_state=source)
         if self.finds_variance:
             mean_square = noisy[2] / (SQUARED_RESIDUAL_WEIGHT * self.n_rows)
-            problem = problem or self._problem(design)
             slope = unclipped_fraction(mean_square)
             dof = chance_dof(design, problem, l2_reg_strength, slope)
             rule = replace(rule, null_fraction=dof / self.n_rows)

@@ -545,14 +545,16 @@ class PrivacyAccountant(LedgerView):
         users : sequence of str, default=()
             The users whose charges count toward this limit; all users by default.
         purposes : sequence of str, default=()
-            The purposes whose charges count; all purposes by default.
+            The purposes whose charges count; all purposes by default. If both users and purposes
+            are given, a charge counts if its user and its purpose are among them.
         reason : str
             Who decided, and why. It must not be empty.
 
         Raises
         ------
         ValueError
-            If neither users nor purposes are named, or a parameter is out of range.
+            If neither users nor purposes are named, a parameter is out of range, or this is a
+            reserved budget, whose limits cannot be changed.
 
         Examples
         --------

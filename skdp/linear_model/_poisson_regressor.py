@@ -181,7 +181,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             Rows. Linear models also accept sparse rows. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
+            Targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, regardless of the number of
             rows, and each row has weight 1 / (number of rows of that person); see

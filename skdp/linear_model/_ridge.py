@@ -40,7 +40,11 @@ WEIGHTS_NORM_OF_STATISTICS = 4.0
 
 
 class LeastSquaresRegressor(PrivateLinearRegressor):
-    """Common part of `DPLinearRegression` and `DPRidge`, which differ only in the L2 penalty."""
+    """Common part of `DPLinearRegression` and `DPRidge`, which differ only in the L2 penalty.
+
+    Each of the two has its own `fit`, so that a reader finds its parameters, its fit and its
+    published attributes in one place.
+    """
 
     # A parameter of DPRidge only.
     alpha = 0.0
@@ -243,7 +247,7 @@ class DPLinearRegression(LeastSquaresRegressor):
             Rows. Linear models also accept sparse rows. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
+            Targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, regardless of the number of
             rows, and each row has weight 1 / (number of rows of that person); see
@@ -420,7 +424,7 @@ class DPRidge(LeastSquaresRegressor):
             Rows. Linear models also accept sparse rows. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
+            Targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, regardless of the number of
             rows, and each row has weight 1 / (number of rows of that person); see

@@ -293,7 +293,7 @@ class GammaNormMechanism(_grid.PureMechanism):
         return self.scale * math.sqrt(check_integer(size, "size", 1) + 1)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return a bound on the L2 norm of the error that holds with a given confidence.
+        """Return a bound, not a mean, on the L2 norm of the error, which holds with `confidence`.
 
         Parameters
         ----------

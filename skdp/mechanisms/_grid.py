@@ -319,7 +319,7 @@ class GridMechanism(FrozenValue):
         return self._mean_error * self.scale_for(size)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return a bound on the error of a release that holds with a given confidence.
+        """Return a bound, not a mean, that errors exceed with probability 1 - `confidence`.
 
         Parameters
         ----------
@@ -333,7 +333,9 @@ class GridMechanism(FrozenValue):
         float
             With probability `confidence`, none of the `size` errors exceeds it.
         """
-        # One more step covers the rounding of the values and of the noise to the grid.
+        # One more step covers the rounding of the values and of the noise to the grid. Noise is
+        # symmetric: half of the probability is for errors above the bound, half for those below
+        # its negative.
         return self._on_grid(size)[0] + self.tail(0.5 * check_tail(confidence, size), size)
 
     def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:

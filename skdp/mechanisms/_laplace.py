@@ -252,7 +252,7 @@ class GeometricMechanism(_grid.PureMechanism):
         return _grid.laplace_tail(self.scale, probability, terms)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return a bound on the error of a release that holds with some confidence.
+        """Return a bound, not a mean, that errors exceed with probability at most 1 - `confidence`.
 
         Parameters
         ----------
@@ -266,7 +266,8 @@ class GeometricMechanism(_grid.PureMechanism):
         int
             With probability at least `confidence`, none of the `size` errors exceeds it.
         """
-        # P(|X| > t) = 2 a**(t + 1) / (1 + a) with a = exp(-1 / scale).
+        # P(|X| > t) = 2 a**(t + 1) / (1 + a) with a = exp(-1 / scale), solved for t + 1; the 0.5
+        # is the inverse of the factor 2, for both signs.
         tail = _grid.check_tail(confidence, size)
         bound = -self.scale * math.log(0.5 * tail * (1.0 + math.exp(-1.0 / self.scale)))
         return max(0, math.ceil(bound) - 1)

@@ -287,7 +287,7 @@ class RandomizedResponse(FrozenValue):
         return np.clip(interval, 0.0, 1.0)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return a bound on the error of an estimated frequency that holds with a given confidence.
+        """Return a bound, not a mean, on the error of a frequency, which holds with `confidence`.
 
         Parameters
         ----------

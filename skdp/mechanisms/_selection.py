@@ -135,7 +135,7 @@ class _Selection(_grid.PureMechanism):
         return 2
 
     def expected_error(self, confidence: float = 0.95, size: int = 2) -> float:
-        """Return a bound on the difference between the best and the chosen score.
+        """Return a bound, not a mean, on the difference between the best and the chosen score.
 
         Parameters
         ----------

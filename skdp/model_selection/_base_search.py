@@ -426,8 +426,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
 
     def _routed(self, params):
         """Return the arguments of `fit` that are routed to the estimator."""
-        # Without params, `process_routing` returns an object that has every attribute, and `in`
-        # does not terminate on it.
+        # Without metadata routing, all arguments are those of the estimator.
         if not params or not get_config()["enable_metadata_routing"]:
             return params
         return process_routing(self, "fit", **params).estimator.fit

@@ -114,7 +114,7 @@ def dp_cross_validate(
     with PrivateFit(report) as fit:
 
         def make_score_of_folds(rows, splits, guarantee):
-            """Return the function that makes the score of pooled folds; see `make_task`."""
+            """Return the function that makes the score of pooled folds, for `release_folds`."""
             tests = np.concatenate(splits.test)
             if len(np.unique(tests)) < len(tests):
                 raise ValueError(
@@ -123,7 +123,7 @@ def dp_cross_validate(
                 )
 
             def make_score(metrics, pipe):
-                """Return the `PooledStatistics` of the metrics over all test folds."""
+                """Return the `PooledStatistics`, which read the predictions of each fold later."""
                 if fit.terms.unit == "person":
                     check_row_wise(pipe)
                 return PooledStatistics(

@@ -155,6 +155,7 @@ def _hashes(X, groups, purpose, random_state):
     ids = id_column(groups)
     seed = check_integer(random_state, "random_state", 0)
     check_consistent_length(X, ids)
-    # Missing ids raise an error, because a row without an id has no fold.
     persons = read_persons(ids, len(ids), "distinct")
+    # `label_hashes` raises an error for a missing id, which is a separate person up to here: a row
+    # without an id has no fold.
     return label_hashes(persons.first_entries(ids), f"{purpose} {seed}")[persons.codes]

@@ -51,7 +51,10 @@ def fitting_scale(task, make_record_paths):
 
 
 def worst_record_paths(record_paths):
-    """Return, as composed events, the record paths (lists of events) that can be the costliest.
+    """Return, as composed events, the record paths that can be the costliest.
+
+    A record path is the list of the events of all releases that read one record: the fits that
+    train on it, the scores that test on it, and the refit.
 
     The Gaussian events of a path are merged into one. Among paths that differ only in this event,
     the one with the smallest noise multiplier dominates the others.

@@ -66,7 +66,7 @@ def _holds_search(fit):
 
 
 def check_candidate(fit, rows, n_units):
-    """Check the parameters of every step and of its fit, and y, against public information.
+    """Check the parameters of every step and of its fit, and y; the values of X are not read.
 
     Parameters
     ----------
@@ -81,6 +81,7 @@ def check_candidate(fit, rows, n_units):
     ValueError
         If a step refuses a parameter or the target; the message names the step.
     """
+    # There is no charge yet: these checks precede it.
     model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
     form = replace(form_of_table(rows.X), n_rows=n_units, n_columns=rows.n_columns)
     with rows.routing():
@@ -203,8 +204,8 @@ class SearchRun(FrozenValue):
 
         Returns
         -------
-        list of (float, estimator or None)
-            Raw scores and models.
+        list of (float or ndarray, estimator or None)
+            Raw scores and models. The score of pooled metrics is a vector.
         """
         splits = self.search.layout.splits
         fits = [self.search.runs[number] for number in numbers]
@@ -220,7 +221,7 @@ class SearchRun(FrozenValue):
                 allow=self.allow,
                 score=self.search.task.score,
                 return_model=return_models,
-                run=dask_run,
+                dask_run=dask_run,
             )
             for fit, (_, split), fit_seeds in zip(fits, numbers, seeds, strict=True)
         ]
@@ -241,9 +242,12 @@ def _parallel(rows, n_jobs):
     return Parallel(n_jobs=effective_n_jobs(n_jobs), require=require)
 
 
-def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, return_model, run):
-    """Return the raw score of one fit, and the model or None."""
-    with suppress_fit_output(), Run(run):
+def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, return_model, dask_run):
+    """Return the raw score of one fit, a float or a vector, and the model or None.
+
+    `train` and `test` are indices of rows, or of persons if the privacy unit is the person.
+    """
+    with suppress_fit_output(), Run(dask_run):
         model = fit.fitted(rows.take(train), allow, seeds)
         test_rows = rows.take(test)
         raw = score.value(model, test_rows.X, test_rows.y, **test_rows.score_params)

@@ -83,14 +83,15 @@ class HistogramNBFit(ColumnsFit):
 
     @property
     def stages(self):
-        """Stages of a fit, in the order in which they run."""
+        """Stages of a fit, in the order in which they run; they determine its event and price."""
         if self.has_two_classes:
             last = stages_of(self._calibration_mechanism, "counts of the evidence")
         else:
             last = stages_of(self._losses_mechanism, "losses at each temperature")
         stages = self._column_stages
         if self.limits_levels:
-            # The cells are counted after the classes.
+            # The last of the column stages counts the cells. It follows the counts of the classes,
+            # which limit its levels.
             classes = stages_of(self._classes_mechanism, "counts of the classes")
             stages = (*stages[:-1], *classes, stages[-1])
         return (*stages, *last)
@@ -134,8 +135,9 @@ class HistogramNBFit(ColumnsFit):
     @cached_property
     def levels(self):
         """Levels of dyadic cells that are counted, as fine as noise allows."""
-        max_stds = PURE_COUNT_STDS if self.budget.is_pure else 1.0
-        levels = self._choose_levels(max_stds)
+        # With delta > 0, coarser levels are counted too, so cells may be as small as the noise.
+        min_stds = PURE_COUNT_STDS if self.budget.is_pure else 1.0
+        levels = self._choose_levels(min_stds)
         if self.max_level is None:
             return levels
         return range(levels[0], min(levels[-1], self.max_level) + 1)

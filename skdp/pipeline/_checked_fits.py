@@ -147,7 +147,11 @@ class CheckedFitsMixin(PrivacyLineMixin):
                 _close_opened(table, X)
 
     def _check_labels(self, y):
-        """Raise `ValueError` if y has a label for which the plan was not made."""
+        """Raise `ValueError` if y has a label for which the plan was not made.
+
+        The noise of the steps was planned for the classes that were declared to `split_budget`. The
+        final step refuses a y that is not one-dimensional if it cannot read it.
+        """
         if self._classes is None or y is None:
             return
         labels = target_array(y)

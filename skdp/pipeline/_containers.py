@@ -100,7 +100,8 @@ def _check_selected_columns(transformer):
     """Raise `ValueError` if a step receives one dimension where it needs two, or the reverse.
 
     A column that is selected without a list is a one-dimensional array, which only steps that read
-    text or dictionaries accept. Conversely, such steps read the names of a frame's columns as rows.
+    text or dictionaries accept. Conversely, iterating over a data frame yields the names of its
+    columns, so these steps would take the names for the texts of the rows.
     """
     for name, part, columns in transformer.transformers:
         if callable(columns) or _is_drop(part):
@@ -124,7 +125,7 @@ def _check_selected_columns(transformer):
 def _readers(part):
     """Return the estimators that receive a part's columns as they were selected.
 
-    Returns None if nothing reads them, so that they are the output of the part.
+    Returns None if the part passes them on unchanged, at least in one branch of a `FeatureUnion`.
     """
     if isinstance(part, Pipeline):
         for _, step in part.steps:

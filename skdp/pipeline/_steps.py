@@ -198,8 +198,9 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     Returns
     -------
     list of Step
-        If a container itself learns from the table through a parameter, or was not verified with
-        it, an additional step is named after the parameter.
+        A private search is followed by its inner steps that it refuses. If a container learns from
+        the table through one of its parameters, or a parameter has a value of which this is not
+        known, an additional step is named after the parameter.
 
     Raises
     ------

@@ -364,6 +364,10 @@ def column_pairs(interactions, names, n_features):
 def crossed(codes, n_bins, pairs):
     """Return the codes of columns and of pairs, and their numbers of bins.
 
+    A pair is encoded like one more column, whose bins are all combinations of a bin of the first
+    column and a bin of the second. One-hot encoding then has an indicator of each combination, with
+    which a linear model learns interactions.
+
     Parameters
     ----------
     codes : ndarray of shape (n_rows, n_features)

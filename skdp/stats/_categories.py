@@ -270,8 +270,8 @@ class MixedCategories(FrozenValue):
             for j, values in zip(declared, by_column, strict=True):
                 counts[j] = values
             places = {j: position_of(self.other, self.categories[j]) for j in declared}
-            declared_counts = {j: counts[j] for j in declared}
-            report_no_match(declared_counts, places, self.noise, n_units(table, persons))
+            noisy_counts = {j: counts[j] for j in declared}
+            report_no_match(noisy_counts, places, self.noise, n_units(table, persons))
         return categories, counts
 
     def _declared_counts(self, table, declared, persons):

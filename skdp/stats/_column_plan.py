@@ -386,7 +386,11 @@ class ColumnsFit(FrozenValue):
 
     @cached_property
     def key_selection(self):
-        """Selection of the categories that are not declared, or None if all are declared."""
+        """Selection of the categories that are not declared, or None if all are declared.
+
+        Key selection (or partition selection) releases the keys, here categories, that many rows
+        have.
+        """
         n_columns = len(self._undeclared(categorical=True))
         if not n_columns:
             return None
