@@ -595,8 +595,8 @@ def _pandas_values(column):
     column, dtype = Series(column), column.dtype
     if hasattr(dtype, "categories"):
         labels, _ = column_values(dtype.categories)
-        # pandas counts 0.0 and -0.0 as one category and keeps the sign of the row that it finds first.
-        # Zeros become 0.0, so that a row cannot change the sign of the other rows' zeros.
+        # 0.0 and -0.0 are one category, which has the sign of one of the rows. Zeros become 0.0, so
+        # that this row does not change the values of others.
         labels = [v + 0.0 if isinstance(v, float | np.floating) else v for v in labels]
         # The code of a missing value is -1, which selects the last item. The list of labels depends
         # on rows, so the values are read, not the codes.

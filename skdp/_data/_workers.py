@@ -36,7 +36,7 @@ def split_range(n, depth):
 def tree_sum(values, n):
     """Return the sum of n >= 1 values of an iterator, added pairwise, in place.
 
-    The arrays that the iterator yields are overwritten.
+    Arrays that the iterator yields may be overwritten.
 
     The sum is the same, to the last bit, if this function has already summed the values of each
     pair of `split_range`.

@@ -306,7 +306,7 @@ def _max_residuals(tile, clip):
             norms = np.hypot(_centered_norms(tile), tile.table.constant)
         caps = np.minimum(clip / norms * margin, MAX_CAP)
     # Classes may have different clips (see `ClippableLoss.relative_weights`). A clip above C would
-    # exceed the sensitivity, so the weights are at most 1 whatever the loss returns.
+    # exceed the sensitivity, so the weights are cut at 1 for every loss.
     caps = caps * np.minimum(loss.relative_weights(tile.y), 1.0)
     return np.where(norms <= MAX_NORM, caps, 0.0)
 

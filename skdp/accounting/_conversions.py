@@ -1,4 +1,4 @@
-"""Conversions of RDP and zCDP to (epsilon, delta), the search over orders, and of relations."""
+"""Conversions to (epsilon, delta), with the search over orders of RDP, and between relations."""
 
 import math
 from decimal import Context, Decimal
