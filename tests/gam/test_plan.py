@@ -401,7 +401,14 @@ def check_of(plan, rows, targets, weights, monkeypatch, row_weights=None):
     residuals = Residuals(plan.task, 0.1)
     strength = None if plan.budget.is_pure else 1.0
     run = partial(
-        plan._shrinkage_factor, cells, design, residuals, weights, strength, RandomSource(0)
+        plan._shrinkage_factor,
+        cells,
+        design,
+        residuals,
+        weights,
+        strength,
+        RandomSource(0),
+        plan._problem(design),
     )
     return released_before_noise(monkeypatch, run)
 
