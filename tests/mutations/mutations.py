@@ -1120,6 +1120,17 @@ MUTATIONS = [
         "a row whose features are longer than 1 changes a gradient by more than its clip",
     ),
     Mutation(
+        "rows-shortened-without-their-tables",
+        "gam._blocks",
+        "BlockDesign.squared_norms",
+        rules.put_for("self.blocks", "[b for b in self.blocks if b.table is None]"),
+        (
+            "gam/test_interactions.py"
+            "::test_steps_with_tables_shorten_rows_by_the_norm_of_all_features[1]",
+        ),
+        "a row with long features in columns and tables changes a gradient by more than its clip",
+    ),
+    Mutation(
         "seeds-that-tools-set",
         "_fitting._tool_reports",
         "report",
