@@ -685,6 +685,14 @@ MUTATIONS = [
         "a gradient of whitened rows is longer than the clip",
     ),
     Mutation(
+        "weights-of-near-rows-above-1",
+        "_optim._whitened_rows",
+        "WhitenedRows.row_weights",
+        rules.put_for("1.0", "np.inf"),
+        ("linear_model/test_whitening.py::test_gradients_of_whitened_rows_are_within_the_clip",),
+        "a gradient of a row near the center is longer than the clip",
+    ),
+    Mutation(
         "second-moment-without-its-constant",
         "linear_model._whitening",
         "_sensitivity",
