@@ -519,6 +519,38 @@ def test_monotone_columns_are_in_no_table():
     assert fit.n_chosen == 1 and len(fit.selections) == 1
 
 
+@pytest.mark.parametrize("per_person", [1, 3])
+def test_steps_with_tables_shorten_rows_by_the_norm_of_all_features(monkeypatch, per_person):
+    """In each step, the features of columns and of tables together have norm at most 1."""
+    seen = []
+
+    def recorded(cells, design, *args, **options):
+        squares = np.zeros(len(cells.codes))
+        column_cells = cells.column_cells()
+        for block in design.blocks:
+            of_rows = 0 if block.term < 0 else column_cells[block.term]
+            squares += (np.atleast_2d(block.matrix) ** 2).sum(axis=1)[of_rows]
+        seen.append((len(design.blocks), cells.row_weights, squares))
+        return residual_sums(cells, design, *args, **options)
+
+    residual_sums = _descent.residual_sums
+    monkeypatch.setattr(_descent, "residual_sums", recorded)
+    X, y = product()
+    accountant, ids, epsilon = None, None, 8.0
+    if per_person > 1:
+        accountant = PrivacyAccountant(epsilon, 1e-5, unit="person")
+        ids = np.arange(len(X)) // per_person
+    terms = {"bounds": (-1, 1), "target_bounds": (-4, 4), "delta": 1e-5, "random_state": 0}
+    model = DPAdditiveRegressor(epsilon, accountant=accountant, **terms).fit(X, y, groups=ids)
+    assert len(model.shape_functions_) > 5
+    assert len({n_blocks for n_blocks, _, _ in seen}) > 1
+    for _, row_weights, squares in seen:
+        norms = row_weights * np.sqrt(squares)
+        if ids is not None:
+            norms = np.bincount(ids, norms)
+        assert 0.999 < norms.max() <= 1.0 < squares.max()
+
+
 def test_persons_choose_too():
     X, y = product(8000)
     ids = np.arange(8000) // 2

@@ -277,16 +277,21 @@ def test_where_rows_hardly_vary_the_model_is_as_good_as_without_whitening(limit,
     assert whitened > score() - 0.01
 
 
-def test_gradients_of_whitened_rows_are_within_the_clip():
+@pytest.mark.parametrize("name", ["ridge", *CLASSIFIERS])
+def test_gradients_of_whitened_rows_are_within_the_clip(name):
     """Also of sparse rows near the center, and of those that are far from it."""
     rng = np.random.default_rng(0)
-    fit = plan_of("ridge").mechanism
+    fit = plan_of(name).mechanism
     plan, loss = fit.weights.sgd, fit.problem.loss
     X, _ = make_table()
     whitening = fit.rows.whitening.run(X, 1.0, RandomSource(0))
     center = whitening.center
     rows = [center * (1.0 + 1e-9), center, 0.0 * center, 1e3 * center, -1e100 * center, X[0]]
     rows += list(rng.normal(size=(10, D)))
+    # The distance from which on gradients are shortened, in all directions, and just around it.
+    distance = whitening.weight_distance
+    for factor in (0.5, 1.0 - 1e-9, 1.0 + 1e-9, 1.5):
+        rows += [*(whitening.weight_center + factor * distance * np.eye(D))]
     longest = 0.0
     for row in rows:
         for table in (row[np.newaxis], csr_array(row[np.newaxis])):

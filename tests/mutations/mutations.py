@@ -685,6 +685,14 @@ MUTATIONS = [
         "a gradient of whitened rows is longer than the clip",
     ),
     Mutation(
+        "weights-of-near-rows-above-1",
+        "_optim._whitened_rows",
+        "WhitenedRows.row_weights",
+        rules.put_for("1.0", "np.inf"),
+        ("linear_model/test_whitening.py::test_gradients_of_whitened_rows_are_within_the_clip",),
+        "a gradient of a row near the center is longer than the clip",
+    ),
+    Mutation(
         "second-moment-without-its-constant",
         "linear_model._whitening",
         "_sensitivity",
@@ -1118,6 +1126,17 @@ MUTATIONS = [
         rules.put_for("_descent.shorten_rows(cells, design)", "cells"),
         ("gam/test_plan.py::test_steps_shorten_rows_whose_features_are_longer_than_1[person]",),
         "a row whose features are longer than 1 changes a gradient by more than its clip",
+    ),
+    Mutation(
+        "rows-shortened-without-their-tables",
+        "gam._blocks",
+        "BlockDesign.squared_norms",
+        rules.put_for("self.blocks", "[b for b in self.blocks if b.table is None]"),
+        (
+            "gam/test_interactions.py"
+            "::test_steps_with_tables_shorten_rows_by_the_norm_of_all_features[1]",
+        ),
+        "a row with long features in columns and tables changes a gradient by more than its clip",
     ),
     Mutation(
         "seeds-that-tools-set",
