@@ -87,6 +87,19 @@ def test_docstrings_are_complete_in_the_source():
     assert not faults(placeholders)
 
 
+def test_functions_that_are_not_short_have_a_docstring():
+    """Also inner functions: a reader of one file cannot guess what their callers need."""
+
+    def undocumented(path):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("__"):
+                is_long = node.end_lineno - node.lineno >= 6
+                if is_long and ast.get_docstring(node) is None:
+                    yield node.name
+
+    assert not faults(undocumented)
+
+
 def test_nothing_is_made_behind_the_back_of_a_reader():
     def hidden(path):
         for node in ast.walk(parsed(path)):
