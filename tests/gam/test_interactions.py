@@ -117,7 +117,7 @@ def state_of(plan, rows, targets, row_weights=None):
     """The state of a fit to rows whose bins and weights do not depend on them."""
     base = table_of(make_rows())
     terms = plan._count_cells(plan.columns, base, RandomSource(0))
-    design = main_design(terms, plan.n_rows, trend_fraction=0.3)
+    design = main_design(terms, plan.n_rows, 10.0, trend_fraction=0.3)
     shape = (design.size, plan.task.n_outputs)
     cells = replace(plan, n_rows=len(rows))._joint_codes(
         terms, table_of(rows), targets, row_weights
@@ -536,7 +536,7 @@ def test_steps_with_tables_shorten_rows_by_the_norm_of_all_features(monkeypatch,
     residual_sums = _descent.residual_sums
     monkeypatch.setattr(_descent, "residual_sums", recorded)
     X, y = product()
-    accountant, ids, epsilon = None, None, 8.0
+    accountant, ids, epsilon = None, None, 4.0
     if per_person > 1:
         accountant = PrivacyAccountant(epsilon, 1e-5, unit="person")
         ids = np.arange(len(X)) // per_person

@@ -123,7 +123,8 @@ def setup_of(plan, rows, targets=None, row_weights=None):
         terms, table_of(rows), targets, row_weights
     )
     fraction = 0.0 if plan.budget.is_pure else 0.3
-    return main_design(terms, plan.n_rows, trend_fraction=fraction), cells
+    # With much noise, trends are longer, and so are rows.
+    return main_design(terms, plan.n_rows, 10.0, trend_fraction=fraction), cells
 
 
 @cache
@@ -240,7 +241,7 @@ def test_trends_are_longer_until_the_mean_squared_norm_is_1():
     terms = plan._count_cells(plan.columns, table, RandomSource(0))
     cells = plan._joint_codes(terms, table, targets_of(plan.task, 400))
     for fraction in (0.1, 0.8):
-        design = main_design(terms, 400, trend_fraction=fraction)
+        design = main_design(terms, 400, 10.0, trend_fraction=fraction)
         norms = np.zeros(400)
         for block in design.blocks:
             of_rows = 0 if block.term < 0 else cells.column_cells()[block.term]
@@ -253,8 +254,27 @@ def test_trends_are_longer_until_the_mean_squared_norm_is_1():
         long = norms > 1.0
         assert 0.1 < long.mean() < 0.9
         np.testing.assert_allclose((weights * np.sqrt(norms))[long], 1.0, atol=1e-7)
-    without = main_design(terms, 400)
-    assert shorten_rows(cells, without) is cells
+    for without in (
+        main_design(terms, 400, 10.0),
+        main_design(terms, 400, 1e12, trend_fraction=0.8),
+    ):
+        assert without.squared_norm <= 1.0
+        assert shorten_rows(cells, without) is cells
+
+
+def test_trends_are_the_longer_the_more_noise_there_is():
+    """Until the noise in a trend's gradient has the variance of its sampling error."""
+    plan = plan_of(BinaryTask(), meet(1e3, 1e-6), n=400)
+    terms = plan._count_cells(plan.columns, table_of(make_rows(400)), RandomSource(0))
+
+    def squared_norm(signal_to_noise):
+        return main_design(terms, 400, signal_to_noise, trend_fraction=0.8).squared_norm
+
+    norms = [squared_norm(signal) for signal in (1e6, 600.0, 400.0, 300.0, 100.0, 20.0)]
+    assert norms[0] <= 1.0
+    assert np.all(np.diff(norms[:5]) > 0.05)
+    # Less signal then changes only how the columns share the norm.
+    assert norms[-1] == pytest.approx(norms[-2], rel=0.1)
 
 
 def moved_by(values, others, delta):
