@@ -467,8 +467,8 @@ def _check_plan(step, table):
             y = target_array(table.y)
             n_rows = n_rows_of(y)
             if n_rows is None:
-                # A single value, which the step refuses.
-                n_rows = 1
+                # An object that only NumPy can convert, or a single value, which the step refuses.
+                n_rows = np.atleast_1d(np.asarray(y)).shape[0]
             classes, _ = estimator._read_target(y, n_rows)
     elif table.has_target and table.y is not None and hasattr(estimator, "_check_target"):
         # The step does not need a target, but uses one that is passed.

@@ -42,7 +42,10 @@ def test_several_classes():
         np.testing.assert_array_equal(
             model.classes_[probabilities.argmax(axis=1)], model.predict(X)
         )
-        assert model.intercept_.shape == (3,) and model.explain(X).shape == (6000, 3, 3)
+        # A table of two columns may have been chosen.
+        n_terms = len(model.shape_functions_)
+        assert n_terms >= 3
+        assert model.intercept_.shape == (3,) and model.explain(X).shape == (6000, n_terms, 3)
 
 
 @pytest.mark.thorough
