@@ -3,6 +3,7 @@
 Usage: SKDP_DATA=folder python docs/benchmarks/design_choices.py columns [fits]
        SKDP_TABLES=folder python docs/benchmarks/design_choices.py features [fits]
        SKDP_TABLES=folder python docs/benchmarks/design_choices.py trends [fits]
+       python docs/benchmarks/design_choices.py dependent [fits]
        python docs/benchmarks/design_choices.py whitening [fits]
        python docs/benchmarks/design_choices.py classes [fits]
 
@@ -12,6 +13,8 @@ bins, categories one-hot). "features": the R² of `DPAdditiveRegressor` whose sm
 the constant or leave it out, on three in ten training rows of the nine tables of numbers of
 ``many_tables.py``. "trends": the AUC or R² of additive models on the tables of ``many_tables.py``
 with trends that keep the norm of every row within 1, or with longer trends and shortened rows.
+"dependent": the R² of `DPAdditiveRegressor` whose trends are never longer, always, or only with
+much noise, on 1,400 simulated rows with 120 dependent columns.
 "whitening": the R² of regressors as they are and without whitening, on 10,000
 simulated rows that hardly vary (the norm of their mean is .85, their mean squared distance from it
 .0054), of which one column varies 33 times as much as the others and says nothing, or with heavy
@@ -33,7 +36,13 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import r2_score, roc_auc_score
 
-from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPSGDClassifier
+from skdp import (
+    DPAdditiveRegressor,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPPoissonRegressor,
+    DPSGDClassifier,
+)
 from skdp.gam import _blocks
 from skdp.gam._plan import AdditiveFit
 from skdp.linear_model import _row_center, _whitening
@@ -119,6 +128,36 @@ def longer_trends(n_fits):
     choices = {"largest norm 1": 1.0, "mean norm 1": _blocks.MAX_TREND_FACTOR}
     for task in ("classes", "number"):
         print_scores_of_tables(task, choices, choose, n_fits)
+
+
+def trends_of_dependent_columns(n_fits):
+    def make_rows(rng, n_rows):
+        factors = rng.normal(size=(n_rows, 10))
+        mixed = factors @ np.random.default_rng(99).normal(size=(10, 120)) / 10**0.5
+        X = np.clip((mixed + 0.7 * rng.normal(size=mixed.shape)) / 3.6, -1.0, 1.0)
+        return X, 0.45 * factors[:, :5].sum(axis=1)
+
+    # The largest factor, and the mean square of residuals that determines it.
+    usual = _blocks.MAX_TREND_FACTOR, _blocks.RESIDUAL_SQUARE
+    choices = {"never": (1.0, usual[1]), "always": (usual[0], 1e-12), "as it is": usual}
+    X_test, signal = make_rows(np.random.default_rng(12345), 10_000)
+    y_test = signal + 0.8 * np.random.default_rng(1).normal(size=len(signal))
+    print(f"{'epsilon':>8}" + "".join(f"{name:>18}" for name in choices))
+    for epsilon in (3.0, 10.0, 100.0, 1000.0):
+        line = f"{epsilon:8g}"
+        for choice in choices.values():
+            _blocks.MAX_TREND_FACTOR, _blocks.RESIDUAL_SQUARE = choice
+            scores = []
+            for fit in range(n_fits):
+                rng = np.random.default_rng([fit, 3])
+                X, signal = make_rows(rng, 1_400)
+                y = np.clip(signal + 0.8 * rng.normal(size=len(signal)), -5.0, 5.0)
+                model = DPAdditiveRegressor(
+                    epsilon, delta=1e-6, bounds=(-1, 1), target_bounds=(-5, 5), interactions=0
+                )
+                scores.append(r2_score(y_test, model.fit(X, y).predict(X_test)))
+            line += f"{fmean(scores):10.3f} ± {stdev(scores) / n_fits**0.5:.3f}"
+        print(line, flush=True)
 
 
 def rows_that_hardly_vary(rng, n_rows, n_columns=6):
@@ -269,6 +308,7 @@ if __name__ == "__main__":
         "columns": scaled_columns,
         "features": centered_features,
         "trends": longer_trends,
+        "dependent": trends_of_dependent_columns,
         "whitening": whitened_rows,
         "classes": whitened_classes,
     }
