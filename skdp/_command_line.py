@@ -189,7 +189,11 @@ def _verify(options):
 
 
 def _export(options):
-    """Print the records of a ledger as CSV or JSON lines, or its budgets as an HTML page."""
+    """Print the records of a ledger as CSV or JSON lines, or its budgets as an HTML page.
+
+    A selection by user, purpose or time prints only charges and reuses: records that open or close
+    a data set, or change a limit, are left out.
+    """
     if options.format == "html":
         page = PrivacyReport("Privacy ledger", (), tuple(_reports(options)), (), ())
         print(page.to_html(), end="")

@@ -192,7 +192,11 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
 
     @property
     def not_covered(self):
-        """Description of what the guarantee does not cover."""
+        """Description of what the guarantee does not cover, and how rows must be chosen for it.
+
+        Rows that are transformed are not listed if `is_charged_later`, because each such transform
+        is then a separate release.
+        """
         others = "other steps of a pipeline"
         activity = "fitting"
         if not self.is_fit:

@@ -516,8 +516,9 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array that has an unknown shape, is not numeric or is not 2-D; if a column's
-        type is not one of numbers, Booleans, strings, categories, durations or dates; or as in
+        If X is a string, or the path of neither a Parquet file nor a folder of such files; if X is
+        a dask array that has an unknown shape, is not numeric or is not 2-D; if a column's type is
+        not one of numbers, Booleans, strings, categories, durations or dates; or as in
         `ChunkedArray`.
     """
     if isinstance(X, ChunkedArray):

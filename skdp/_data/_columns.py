@@ -1,4 +1,4 @@
-"""Tables of numeric and categorical columns, read block by block."""
+"""Tables of numeric and categorical columns, read block by block, and declared numeric bounds."""
 
 import math
 from collections.abc import Mapping
@@ -1139,6 +1139,9 @@ PAIRS_OF_NUMBERS = frozenset(product((int, float), repeat=2))
 
 def declared_bounds(bounds, shape, columns=None):
     """Return (low, high) of some columns; NaN for bounds that are found privately.
+
+    All columns of these estimators are numeric. For tables that may also have categorical columns,
+    `declared_columns` in `skdp.stats._column_cells` reads `bounds` and `categories` together.
 
     Parameters
     ----------

@@ -104,12 +104,34 @@ def id_column(groups):
 def person_codes(groups, missing="error"):
     """Return an integer code of the person of each row; equal ids denote the same person.
 
-    With missing="distinct", each row without an id counts as a separate person.
+    Parameters
+    ----------
+    groups : array-like of shape (n_rows,)
+        Person ids.
+    missing : {"error", "distinct"}, default="error"
+        With "distinct", each row whose id is missing counts as a separate person. An id of a type
+        that is not read, such as a list, is refused in both cases: it may be that of other rows.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If an id is missing and `missing` is "error", if the type of an id is not read, or as in
+        `id_column`.
     """
     ids = id_column(groups)
     codes = id_codes(ids)
     without_id = np.flatnonzero(codes < 0)
-    if len(without_id) and (missing == "error" or not all(map(is_missing, ids[without_id]))):
+    if missing == "distinct" and not all(map(is_missing, ids[without_id])):
+        raise ValueError(
+            "groups must name persons by numbers, strings or dates, and an id is of another type: "
+            "convert it to a string, or leave such rows out. Only rows whose id is missing are "
+            "rows of distinct persons"
+        )
+    if missing == "error" and len(without_id):
         raise ValueError(
             "groups must name the person of every row by a number, a string or a date, and one is "
             "missing or of another type: leave such rows out. If rows without an id are of "

@@ -231,14 +231,19 @@ def sum_over(table, add, total, *args, row_args=(), finalize=None):
         if finalize is not None:
             result = finalize(result)
     elif workers is None:
-        sums = (_sum_runs(table, group, add, total, args, row_args) for group in nonempty_runs)
+        sums = (
+            _sum_runs(table, partition_runs, add, total, args, row_args)
+            for partition_runs in nonempty_runs
+        )
         result = tree_sum(sums, len(nonempty_runs))
         if finalize is not None:
             result = finalize(result)
     else:
         function = partial(_sum_on_worker, add, total.shape, total.dtype, args)
         calls = zip(_calls(workers, table, runs, function, row_args), runs, strict=True)
-        nonempty_calls = [partition_calls for partition_calls, group in calls if group]
+        nonempty_calls = [
+            partition_calls for partition_calls, partition_runs in calls if partition_runs
+        ]
         result = workers.total(nonempty_calls, finalize)
     if finalize is not None:
         return result
@@ -428,7 +433,11 @@ def _add_block(table, rows, add, sums, args, row_args):
 
 
 def _sum_runs(table, runs, add, total, args, row_args):
-    """Return the pairwise sum of runs; `total` only determines its shape and type."""
+    """Return the pairwise sum of the runs of one partition.
+
+    The caller adds the sums of partitions, pairwise too, so that the order of additions depends
+    only on the numbers of rows. `total` only determines the shape and the type of the result.
+    """
 
     def sum_of(run):
         """Return the sum over the blocks of a run."""

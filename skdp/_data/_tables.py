@@ -49,7 +49,10 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     Raises
     ------
     TypeError, ValueError
-        If a value is not a finite number, or the table is empty; the errors are scikit-learn's.
+        If a value is not a finite number, or the table is empty. The errors are those of
+        scikit-learn, except for columns of dates, text and other objects, whose errors name the
+        column and say how to convert it (`times_error`, `non_numeric_error`), and except for a hint
+        about missing values.
     """
     if is_number_array(X):
         # This is the most frequent case: an array has no column names, no column types and no cells
@@ -206,7 +209,7 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     Raises
     ------
     TypeError, ValueError
-        If a value is not a finite number, or the table is empty; the errors are scikit-learn's.
+        If a value is not a finite number, or the table is empty, as for `read_table`.
 
     Examples
     --------
@@ -508,7 +511,17 @@ def read_target(estimator, y, n_rows):
 
 
 def read_numeric_target(estimator, y, n_rows):
-    """Read targets as `read_target` does, as float64 unless they are integers."""
+    """Read targets as `read_target` does, as float64 unless they are integers or Booleans.
+
+    Integers and Booleans are returned without a copy, since callers convert them exactly. Floats of
+    lower precision are converted here, so that no sum is computed in it. A target of None, or a
+    None among objects, is refused.
+
+    Raises
+    ------
+    ValueError
+        As for `read_target`, or if y does not contain real numbers.
+    """
     y = read_target(estimator, y, n_rows)
     if y.dtype.kind not in "fiubO":
         raise ValueError(

@@ -68,7 +68,11 @@ def check_scored(estimator, scorer, on_raw_data):
 
 
 def _problems_of_score(estimator, name, stack):
-    """Return texts about a scored model that is not private and about tools around its score."""
+    """Return texts about a scored model that is not private and about tools around its score.
+
+    A tool is reported if its entry has `wrong_scores`, the predicate of a sentence such as
+    "permutation_importance around <name> puts a cell of each person into the row of another one".
+    """
     problems = []
     raw = _raw_scored_steps(estimator)
     if raw:

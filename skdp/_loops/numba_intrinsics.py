@@ -41,8 +41,10 @@ def prefetch(typing_context, array, index):
 
 @intrinsic
 def row_product(typing_context, row, weights):
-    """Return the sum of products of two contiguous vectors, the first of them of any float type.
+    """Return the sum of products of two contiguous vectors: float32 or float64, and float64.
 
+    A loop in Python would add one product after another: without ``fastmath``, which would leave
+    the order to the compiler, numba may not reorder a sum of floats to add several at once.
     Each of sixteen sums adds every sixteenth product. The sums are then added pairwise, and the sum
     of the products that are left over is added last. The order depends only on the length, and no
     product is fused with a sum.
@@ -50,7 +52,10 @@ def row_product(typing_context, row, weights):
     signature = types.float64(row, weights)
 
     def generate(context, builder, signature, arguments):
-        """Emit the sums of products and return the total, as numba's `intrinsic` requires."""
+        """Emit the sums of products and return the total, as numba's `intrinsic` requires.
+
+        numba calls this function when it compiles a loop, and inserts the instructions there.
+        """
         row_type, weights_type = signature.args
         x = context.make_array(row_type)(context, builder, arguments[0])
         w = context.make_array(weights_type)(context, builder, arguments[1])

@@ -74,7 +74,11 @@ def _gather(codes, starts, code_values, constants, scores):
 
 
 def _scatter(codes, starts, values, sums):
-    """Add each row's values, one per output, to the sums of the row's codes, in place."""
+    """Add each row's values, one per output, to the sums of the row's codes, in place.
+
+    `add_code_sums` and `add_residual_sums` call it. It is exact: a code belongs to one group, so
+    both loops add the rows of a code in the order of the rows, as the NumPy version does.
+    """
     if sums.shape[1] == 1:
         _scatter_one(codes, starts, values[:, 0], sums[:, 0])
     else:

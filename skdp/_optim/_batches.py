@@ -115,6 +115,8 @@ class PoissonBatches(FrozenValue):
             count = min(int(expected + 4.0 * math.sqrt(expected)) + 16, 4 * BLOCK_ROWS)
             waits = geometric(self._scale, count, stream)
             waits += 1
+            # The index of the first success of this block. Before the first block, `last` is -1,
+            # the index before the first trial.
             waits[0] += last
             blocks.append(np.cumsum(waits, out=waits))
             last = int(waits[-1])

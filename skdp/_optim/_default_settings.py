@@ -1,8 +1,8 @@
-r"""Automatic settings for a run of noisy gradient steps, from public quantities alone.
+r"""Automatic settings for a run of noisy gradient steps, among them the number of steps.
 
-The rule is described in ``docs/theory/dp_sgd.md``, section 2. It balances regularization against
-the noise of the whole run, which acts like the noise of one release of the mean gradient. The
-number of steps follows from the condition number.
+All are computed from public quantities alone. The rule is described in ``docs/theory/dp_sgd.md``,
+section 2. It balances regularization against the noise of the whole run, which acts like the noise
+of one release of the mean gradient. The number of steps follows from the condition number.
 """
 
 import math
@@ -86,7 +86,9 @@ class LossSpec(FrozenValue):
         Condition number for which the momentum is chosen if rows are whitened: the bound on the
         curvature over the curvature in directions that must converge.
     whitened_steps : int, default=64
-        Number of steps if rows are whitened.
+        Number of steps if rows are whitened and there is little noise; with more noise,
+        `reserve_for_whitening` in `skdp.linear_model._whitening` raises both numbers for losses
+        without classes.
     """
 
     loss: object

@@ -199,7 +199,8 @@ class KnownCaller:
     name : str, default=""
         Name of the tool for users; "" means the name of the class or function.
     wrong_scores : str, default=""
-        Problem with private scores that the tool computes, with advice; "" if there is none.
+        Predicate of a sentence whose subject is the tool: the problem with private scores that it
+        computes, and advice. "" if there is none.
     """
 
     wrong: str

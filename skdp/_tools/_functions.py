@@ -82,8 +82,11 @@ def treats_rows_alone(function, arguments=None):
     Parameters
     ----------
     function : callable or None
+        None returns the table itself. The declaration of a callable object is read from the object,
+        not from its class.
     arguments : dict, default=None
-        Further arguments of the call.
+        Further arguments of the call. With any, an elementwise function is not accepted, because
+        they may change what it does; a declaration holds for all arguments.
 
     Returns
     -------

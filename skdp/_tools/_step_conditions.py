@@ -301,10 +301,13 @@ DTYPE_FILTERS = {"numeric", "integer", "float", "has_dtype", "any_date", "catego
 def selects_by_values(selector):
     """Return True if columns may be selected by the values of their cells.
 
+    A selector that is not known, such as one of a later release of skrub, may read cells.
+
     Parameters
     ----------
     selector : str, list of str or selector of skrub
-        Selectors can be combined by operators.
+        Selectors can be combined by operators: the combination then has the attributes `left` and
+        `right`, or `complement`, and reads cells if one of these selectors does.
     """
     if selector is None or isinstance(selector, str | list | tuple):
         return False

@@ -228,8 +228,9 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     """Convert (epsilon, delta) from one relation to the other.
 
     From add/remove to replace-one, the result is (2 epsilon, (1 + e^epsilon) delta), because a
-    replacement is a removal and an addition. From replace-one to add/remove, the pair is unchanged,
-    because a removal is a replacement with the null record.
+    replacement is a removal and an addition. From replace-one to add/remove, the pair is unchanged:
+    the number of records is public, so removing a record means that the null record takes its
+    place, which is one of the replacements.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Renyi divergences of common releases in closed form, and their zCDP parameters rho."""
+"""Renyi divergences and zCDP parameters rho of releases that are not sampled.
+
+Those of sampled releases are in `skdp.accounting._sampled`, and of groups in `_mixtures`.
+"""
 
 import math
 

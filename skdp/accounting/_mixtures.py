@@ -230,6 +230,9 @@ class Mixture(FrozenValue):
     def position(self, losses):
         """Return the position of each loss, by Newton's method within a bracket.
 
+        The loss increases with the position, so a table of losses yields a bracket, and the sign of
+        the residual says which end moves.
+
         A loss outside the range is set to the nearest end, which may be infinite. The loss at the
         result is the argument up to round-off. Finding the position is ill-conditioned if the loss
         is almost constant around it.

@@ -344,8 +344,8 @@ def _compose_directly(parts, step, delta):
     """Return an upper bound on the total loss without a transform; None if it would be too slow.
 
     The round-off of a transform is relative to the largest tilted mass. If delta is due only to
-    rare samples, it exceeds delta for every tilt. If a convolution is summed term by term, the
-    relative error of every mass is small, even for tiny masses.
+    rare samples, this round-off is larger than delta for every tilt. If a convolution is summed
+    term by term, the relative error of every mass is small, even for tiny masses.
 
     Mass trimmed at the upper end, at most about 1e-5 of delta, is moved to infinity. Mass trimmed
     at the lower end is moved up to the lowest remaining loss.

@@ -1,4 +1,4 @@
-"""The privacy of sampled events: amplification by sampling.
+"""The privacy of sampled events: amplification, profiles and Renyi divergences.
 
 Sampling at rate q changes a privacy profile delta(e) to q delta(e') at e = ln(1 + q (exp(e') - 1))
 (Balle, Barthe and Gaboardi 2018), with equality for the pairs used here. A single release therefore
@@ -71,8 +71,11 @@ def whole_sample(event, relation):
 def amplified(epsilon, rate):
     """Return ln(1 + rate (e^epsilon - 1)) with a small relative error, also for arrays.
 
-    Negative epsilons are allowed.
+    Privacy losses of pairs of distributions are amplified in the same way as epsilon, and a loss
+    may be negative.
     """
+    # Beyond 700, the exponential would overflow. Where the increase is below -1/2, it is so close
+    # to -1 that adding 1 would cancel digits; the mixture is then a sum of positive numbers.
     near = np.minimum(epsilon, 700.0)
     with np.errstate(over="ignore", divide="ignore"):
         increase = rate * np.expm1(near)

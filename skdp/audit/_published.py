@@ -64,12 +64,13 @@ def walk(value):
 def observe(estimator, probe=None):
     """Return all numbers of a fitted estimator and of its nested objects.
 
-    Differences between the rows of a matrix are included, because noise that classes share
-    cancels in them. Text is converted to a number by its checksum.
+    For each matrix, the differences between its consecutive rows are included too, because noise
+    that classes share cancels in them. Text is converted to a number by its checksum.
 
     Parameters
     ----------
-    estimator : fitted estimator
+    estimator : fitted estimator or dict
+        Any object: a dict of attributes is searched in the same way as their owner.
     probe : table, default=None
         Rows for which the estimator's output is included; an error counts as an output.
 

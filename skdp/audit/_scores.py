@@ -184,7 +184,9 @@ def area_under_curve(members, scores, confidence):
     On the scale of the area itself, the interval is too short near 0 and 1. Its length would be 0
     if all members had larger scores than all others. In that case, an exact limit for independent
     scores is used: k pairs without a common row are all ordered correctly with a probability of at
-    most area^k.
+    most area^k, with k the smaller of the numbers of members and of others. If there is only one
+    member or only one other, no variance can be estimated, and the interval is [0, 1] unless the
+    exact limit applies.
 
     Parameters
     ----------

@@ -97,9 +97,14 @@ def term_decomposition(design, term):
 
 
 def _term_blocks(design):
-    """Return, for each term except the constant, its blocks and the slices of their weights."""
+    """Return, for each term except the constant, its blocks and the slices of their weights.
+
+    A term is a column or a combination of columns; a block is one group of its features, such as
+    its trend or the cells of one resolution. The constant has a negative term.
+    """
     terms = {}
-    for block, start in zip(design.blocks, design.offsets, strict=False):
+    # The last of the offsets is the end of the last block.
+    for block, start in zip(design.blocks, design.offsets[:-1], strict=True):
         if block.term >= 0:
             blocks, slices = terms.setdefault(block.term, ([], []))
             blocks.append(block)

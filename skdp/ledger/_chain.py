@@ -158,12 +158,20 @@ def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Re
 def next_row(end, dataset, kind, body):
     """Return the row of a database for the next record: its position, body as JSON, and hash.
 
+    SQL ledgers insert the row as it is and compare it with the row that they read back. The text is
+    hashed, so it is made only once; `next_record` makes a `Record` from the row.
+
     Parameters
     ----------
     end : (int, str)
         Sequence and hash of the last record.
     dataset, kind : str
     body : dict
+
+    Raises
+    ------
+    LedgerError
+        If the body is not JSON, or would be read back as a different one.
     """
     try:
         text = canonical_json(body)

@@ -165,11 +165,12 @@ def _precision_and_others(event):
 
 
 def covering_event(events):
-    """Return one event that covers alternative, slightly different events of a release.
+    """Return one event that costs at least as much as each alternative event of a release.
 
     Alternatives may differ by rounding, for example between tables of different shapes. They may
     also differ by the delta that is reserved to find categories, which a table without categories
-    does not need.
+    does not need. If they differ by more, a plan keeps its placeholder, an event of (epsilon,
+    delta).
 
     Parameters
     ----------
@@ -178,8 +179,10 @@ def covering_event(events):
     Returns
     -------
     Event or None
-        One Gaussian, with a noise multiplier that is smaller by a relative 1e-9, and the reserved
-        deltas. None if the events differ by more, or are not Gaussian events.
+        One Gaussian, whose noise multiplier is smaller by a relative 1e-9 than the smallest of the
+        alternatives, and the largest number of each reserved delta. None if an event is not a
+        composition of Gaussians and reserved deltas, or if the squared inverse noise multipliers
+        differ by more than a relative 1e-9, or by more than 5 % if deltas are reserved.
     """
     parts = [_precision_and_others(event) for event in events]
     precisions = [precision for precision, _ in parts]

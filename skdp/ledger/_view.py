@@ -174,8 +174,10 @@ class LedgerView(NotCopied):
     def recompose(self, method: Method = "auto", delta: float | None = None) -> float:
         """Return the epsilon of all charges under another composition method.
 
-        The figure holds only if all parameters were fixed beforehand. Parts of a partition are
-        counted as if they contained the same rows.
+        The figure is a guarantee only if the number of releases and the parameters of each were
+        fixed before the first one, and not chosen after looking at earlier results. It changes
+        neither the budget nor the rest of it. Parts of a partition are counted as if they
+        contained the same rows.
 
         Parameters
         ----------

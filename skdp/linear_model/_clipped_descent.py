@@ -54,6 +54,7 @@ class ClippedDescent(PrivateSolver):
         Shrinkage of the weights by the last steps.
     rate_factor : float, default=1.0
         Factor of the step size for whitened rows, which follows from the released second moment.
+        It is below 1 if `for_frequency` has shortened the steps.
     """
 
     settings: Settings
@@ -134,9 +135,10 @@ class ClippedDescent(PrivateSolver):
         )
 
     def run(self, loss, rows, y, source, start=0.0):
-        """Return the weights, in the unit of the bounded rows.
+        """Return the weights for rows divided by `rows.unit`, a released norm or 1.
 
-        The rows are read in the data's units, and the run is scaled accordingly.
+        The rows themselves are read in the data's units, and the run is scaled accordingly: its
+        weights are those of the result divided by the unit.
 
         Parameters
         ----------
@@ -146,6 +148,8 @@ class ClippedDescent(PrivateSolver):
         y : array of shape (n_rows,)
         source : RandomSource
         start : ndarray of shape (*loss.weights_shape, n_features), default=0.0
+            Released weights at which the run starts, in the unit of the result: the baseline, or
+            those of an earlier call.
 
         Returns
         -------

@@ -1,4 +1,7 @@
-"""The bound on the rows of a fit, declared or released, and the fit of weights to such rows."""
+"""Use of `data_norm`, declared or "auto", in linear models: bounds on rows, clips of gradients.
+
+The search for an "auto" norm is `NormSearch` in `skdp.stats._bounds`.
+"""
 
 import math
 from dataclasses import dataclass, replace

@@ -148,11 +148,15 @@ class PrivateSGDModel(PrivateLinearModel):
     def _start_of_call(self, plan):
         """Return the weights from which a call of partial_fit continues.
 
+        `coef_` and `intercept_` have the units of targets and refer to the rows as they are. Only
+        a call that releases a baseline centers or whitens its rows, which a later call does not, so
+        the weights need no other conversion.
+
         Returns
         -------
         ndarray of shape (*loss.weights_shape, n_features) or None
-            The released weights; the weight of the constant feature is last. None in the first
-            call.
+            The released weights, for targets in half-ranges; the weight of the constant feature,
+            the intercept divided by the feature's value, is last. None in the first call.
         """
         if not hasattr(self, "coef_"):
             return None

@@ -1,4 +1,8 @@
-"""Choice of a fit's mechanism and regularization, from public quantities alone."""
+"""Choice of a linear model's mechanism and regularization, from public quantities alone.
+
+Perturbation of the output, of the objective, of gradients, and noisy sufficient statistics are
+compared by their expected losses.
+"""
 
 import math
 from collections.abc import Callable
@@ -219,6 +223,30 @@ def descent_candidate(
         penalty_cost=0.5 * weights_norm**2 * l2_reg_strength,
         plan=partial(plan_clipped_descent, problem, settings),
     )
+
+
+def statistics_are_better(total_excess_loss, rows, shape, loss_spec, min_alpha):
+    """Return True if sufficient statistics have a smaller expected loss than noisy gradients.
+
+    They are compared with gradients of rows that are not whitened, even if a fit with gradients
+    would whiten its rows: sufficient statistics take a small part of the time, and where there is
+    so little noise that they are better than these gradients, whitening hardly decreases the loss.
+
+    Parameters
+    ----------
+    total_excess_loss : float
+        Expected loss of sufficient statistics, as in `MechanismCandidate`.
+    rows : RowsFit
+        The rows of a fit with gradients.
+    shape, loss_spec, min_alpha
+        As for `descent_candidate`.
+
+    Returns
+    -------
+    bool
+    """
+    gradients = descent_candidate(rows, shape, loss_spec, min_alpha=min_alpha)
+    return total_excess_loss < gradients.bounded_excess_loss
 
 
 def with_steps_of(requested, settings):

@@ -10,7 +10,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._baseline import reserve_for_mean_baseline
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
-from skdp.linear_model._mechanism_choice import descent_candidate
+from skdp.linear_model._mechanism_choice import descent_candidate, statistics_are_better
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_choice, check_within
 
@@ -94,11 +94,9 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             weights = plan_adassp(rows, shape, alpha)
             weights_norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
             excess_loss = weights.expected_excess(problem, weights_norm)
-            # Sufficient statistics take a small part of the time of whitened gradients. Where there
-            # is so little noise that they are better than gradients of rows that are not whitened,
-            # whitening hardly decreases the loss.
-            compared = descent_candidate(rows_with_baseline, shape, LOSS_SPEC, min_alpha=min_alpha)
-            if mechanism != "auto" or excess_loss < compared.bounded_excess_loss:
+            if mechanism != "auto" or statistics_are_better(
+                excess_loss, rows_with_baseline, shape, LOSS_SPEC, min_alpha
+            ):
                 fit = WeightsFit(
                     rows=rows,
                     problem=problem,

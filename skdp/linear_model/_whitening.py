@@ -1,4 +1,4 @@
-r"""The noisy second moment of the rows of a linear model, by which gradients are preconditioned.
+r"""The noisy second moment that whitens rows of linear models, and how noise changes the steps.
 
 With little noise, the number of steps of noisy gradients depends on the condition of the loss: a
 direction in which rows hardly vary needs many steps. A released second moment makes the curvature

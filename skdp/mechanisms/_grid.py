@@ -125,7 +125,17 @@ def to_steps(array, step):
 
 
 def from_steps(steps, step, shape):
-    """Return integers times `step`, as a float or a float64 array with the given shape."""
+    """Return integers times `step`, as a float or a float64 array with the given shape.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (n,)
+        Integers from `to_steps`, or Python integers in an array of objects, after the noise was
+        added. The array is flat for every `shape`.
+    step : float
+    shape : tuple of int
+        () returns a float.
+    """
     # Rounding is post-processing here: the noise has been added.
     if steps.dtype == object:
         result = np.array([float(number * Fraction(step)) for number in steps], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Releases of metrics: statistics of rows, and the metrics computed from noisy statistics."""
+"""Releases of metrics: the counts and sums of each metric, and their sensitivities."""
 
 import math
 from collections.abc import Callable
@@ -333,8 +333,12 @@ class ErrorSums(RowSums):
     def exact_sensitivities(self):
         """The (L1, L2) sensitivities of sums without rounding errors.
 
-        For each term, the largest change over both rows is used separately, except that u and u^2
-        cannot both change by their maxima: a change of u by s changes u^2 by at most s (2 - s).
+        Each term is multiplied by its entry of `factors`, and so is its change. For each term, the
+        largest change between two rows is used separately. Under add/remove, one of the two is the
+        null row, whose centered terms are 0, so a term in [0, 1], centered at 1/2, changes by at
+        most 1/2, and one in [-1, 1] by at most 1. Under replace-one, they change by at most 1 and
+        2, but u and u^2 cannot both change by their maxima: if u changes by s, u + u' is at most
+        2 - s in magnitude, so u^2 changes by at most s (2 - s).
         """
         squared, absolute, first, second, *others = self.factors
         fourth_error, third, fourth, error_first, error_second = others

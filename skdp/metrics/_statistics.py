@@ -1,4 +1,7 @@
-"""Statistics from which metrics are computed, and their noise: counts of cells, and sums."""
+"""Base classes of released counts and sums: their noise, exact sums, and factors of each sum.
+
+The sums of each metric and their sensitivities are in `skdp.metrics._releases`.
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Regression metrics, and means of bounded losses, computed from released sums."""
+"""The values of a row that regression metrics sum, and the metrics computed from released sums.
+
+Means of bounded losses are also computed here. The sensitivities of the sums are in
+`skdp.metrics._releases`.
+"""
 
 import math
 from dataclasses import dataclass

@@ -402,12 +402,19 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return self.estimator_
 
     def _check_published(self, method):
-        """Return the published model; raise `NotFittedError` before the fit."""
+        """Return the published model; raise `NotFittedError` before the fit.
+
+        It overrides the method of searches, which may publish no model and then name `method` in
+        their error. There is always a model here, so `method` is not needed.
+        """
         check_is_fitted(self, "estimator_")
         return self.estimator_
 
     def _scores(self, X):
-        """Return the scores of the positive class from the fitted model."""
+        """Return the scores of the positive class from the fitted model.
+
+        They are those of `response_method_`, from which `predict` and the thresholds are computed.
+        """
         model = self._check_published("predict")
         scores = np.asarray(getattr(model, self.response_method_)(X), dtype=np.float64)
         if self.response_method_ == "predict_proba":

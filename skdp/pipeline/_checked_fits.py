@@ -1,4 +1,7 @@
-"""scikit-learn containers whose fits check every step before the first charge."""
+"""scikit-learn containers whose fits call the checks of other modules before the first charge.
+
+`skdp.pipeline._parameters` checks the parameters, and `skdp.pipeline._known` the kinds of steps.
+"""
 
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -312,6 +312,9 @@ def n_selected_columns(selector, n_columns):
 def selected_widths(selector, n_columns):
     """Return the numbers of columns to which a selection first and last fits its estimator.
 
+    The estimator's parameters are checked for tables of both widths. The other widths of the
+    selection are between the two, and limits such as that of `n_components` grow with the width.
+
     Parameters
     ----------
     selector : RFE, RFECV or SequentialFeatureSelector
@@ -321,7 +324,8 @@ def selected_widths(selector, n_columns):
     Returns
     -------
     list of int
-        Unknown numbers are left out.
+        Unknown numbers are left out; the list is empty if both are unknown, and nothing is then
+        known about the estimator's table.
     """
     first = n_columns
     if sklearn_name(selector) == "SequentialFeatureSelector":

@@ -363,9 +363,9 @@ def repeated_names(names):
 def refuses_sparse(estimator):
     """Return True if an estimator is known to raise an error for a sparse matrix.
 
-    It is used for tables that are fitted or predicted. `sparsity` describes the output, and
-    therefore returns "made" instead of "refused" for an estimator that refuses sparse input but has
-    sparse output.
+    It concerns the tables that are fitted or predicted. The entry of an accepted class describes
+    both input and output by one word, `sparse`. It is "made" if the output is sparse for every
+    input, and then does not say whether a sparse input is refused; False is returned.
     """
     if not is_estimator(estimator):
         return False

@@ -252,12 +252,15 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, table, later):
 def is_row_wise(estimator):
     """Return True if each output row of a step depends on its input row alone, to the last bit.
 
-    This holds for skdp's estimators. A declaration with ``__skdp_kind__`` is trusted.
+    This holds for skdp's estimators. A declaration with ``__skdp_kind__`` is trusted. Only an entry
+    of the list of accepted classes can say that it does not hold, so the result is also True for
+    classes without such an entry, such as PCA, bare or frozen. It is of no use for these: a bare
+    one is reported by `_add_raw_steps`, because it learns from rows.
 
     Parameters
     ----------
     estimator : estimator, "passthrough", "drop" or None
-        A step that is stateless, declared or frozen.
+        A step that is stateless, declared or frozen. For a frozen step, its estimator decides.
     """
     if isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator

@@ -346,7 +346,7 @@ def _check_names_in_grids(search, name):
     """
     for listed, drawn in _split_grids(search):
         first_error = None
-        for params in _combinations([listed]):
+        for params in _listed_combinations([listed]):
             try:
                 candidate = with_params(search.estimator, params)
                 for parameter in drawn:
@@ -384,7 +384,7 @@ def _split_grids(search):
         return []
 
 
-def _combinations(grids):
+def _listed_combinations(grids):
     """Return the first combinations of the listed values of grids, as an iterable of dicts."""
     try:
         return islice(ParameterGrid(grids), MOST_COMBINATIONS)
@@ -490,7 +490,7 @@ def listed_candidates(search, name=""):
         Name of the search in a pipeline or an ensemble. A parameter that does not exist raises
         `ValueError`, except for a search without a name that draws its candidates.
     """
-    for params in _combinations([listed for listed, _ in _split_grids(search)]):
+    for params in _listed_combinations([listed for listed, _ in _split_grids(search)]):
         try:
             yield with_params(search.estimator, params)
         except (TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,7 @@
-"""Check of every step's parameters before the first step of a pipeline is charged."""
+"""Check of every step's parameters before the first charge, and that a budget plan still holds.
+
+A parameter that was changed after `split_budget`, such as epsilon, is refused here.
+"""
 
 import warnings
 from dataclasses import dataclass, field, replace

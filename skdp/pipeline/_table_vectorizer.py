@@ -92,7 +92,11 @@ class VectorizerFit(ColumnsFit):
 
     @cached_property
     def budget_fractions(self):
-        """Fraction of the budget for each stage; all are 0 if nothing is released."""
+        """Fraction of the budget for each stage; all are 0 if nothing is released.
+
+        The fractions of `ColumnsFit.column_fractions` leave a part for the steps of a model. There
+        is no model here, so they are divided by their sum.
+        """
         weights = self.column_fractions
         if not self.binned:
             weights["counts"] = 0.0

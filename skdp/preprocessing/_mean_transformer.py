@@ -43,7 +43,12 @@ NUMBER = UnitText(lambda unit: f"the number of {unit}s")
 
 
 def plan_means(shape, guarantee, *, noise, noisy_count=False):
-    """Return the plan of the means of features within bounds.
+    """Return the plan of the means of features within bounds, with a choice of the noise.
+
+    `plan_moments` with `n_moments=1` also releases means. Its noise is Gaussian whenever delta is
+    positive, and values may be missing there. This plan can choose Laplace noise, which does not
+    spend delta, and can release a noisy number of rows. Its sums are exact, so no rounding error is
+    added to the sensitivity.
 
     Parameters
     ----------

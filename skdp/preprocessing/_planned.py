@@ -166,8 +166,9 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 class CenteringTransformer(BoundedColumnsTransformer):
     """Base of transformers that subtract `_middle` and divide by `_spread`.
 
-    A subclass defines both as properties. Each returns an array with one number per column, or None
-    if that operation is switched off by a parameter.
+    A subclass defines both, usually as properties. Each is an array with one number per column, or
+    None to leave the operation out: where a parameter switches it off, or in every instance of a
+    class that has no such operation.
     """
 
     @row_wise_answer

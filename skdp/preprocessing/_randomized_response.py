@@ -317,6 +317,10 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     def confidence_intervals(self, reports, confidence=0.95):
         """Return a confidence interval for each category's fraction of the true values.
 
+        The intervals are computed for the epsilon of the fit, at which the reports must have been
+        made. A value outside the declared categories was reported uniformly; such values count as
+        if they were distributed equally over the categories, so the fractions sum to 1.
+
         Parameters
         ----------
         reports : array-like of shape (n_samples, n_features)

@@ -1,4 +1,8 @@
-"""Plans of private bounds of columns and norms, by a histogram over exponentially spaced bins."""
+"""Searches for bounds of columns and for a norm, by a histogram over exponentially spaced bins.
+
+How a linear model uses its norm, and which fraction of rows' gradients it clips, is decided in
+`skdp.linear_model._data_norm`.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property

@@ -1,4 +1,4 @@
-"""Numeric and categorical columns, their cells, and exact counts of cells.
+"""Numeric and categorical columns as `bounds` and `categories` declare them, and their cells.
 
 A cell is a bin of a numeric column, a category, or one of two further cells: other values
 (categorical columns only), and missing values (always last).
@@ -182,6 +182,8 @@ def n_cells(kind, edges):
 
 def declared_columns(kinds, bounds, categories, names):
     """Return one `Column` per column, from its dtype and the declared bounds and categories.
+
+    Where all columns are numeric, `declared_bounds` in `skdp._data._columns` reads the bounds.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The budget of a fit, and the stages that precede a model: bounds, categories, bin counts."""
+"""The stages that precede a model (bounds, categories, bin counts) and their budget fractions."""
 
 import math
 from dataclasses import dataclass, replace
@@ -345,7 +345,11 @@ class ColumnsFit(FrozenValue):
 
     @property
     def column_fractions(self):
-        """Budget fractions of the columns' stages if a model follows."""
+        """Budget fractions of the columns' stages if a model follows.
+
+        Subclasses make their `budget_fractions` of them; those of `VectorizerFit`, which no model
+        follows, have the same ratios.
+        """
         fractions = {"bounds": 0.0, "key_selection": 0.0, "counts": COUNTS_FRACTION}
         if self._undeclared(categorical=False):
             fractions["bounds"] = BOUNDS_FRACTION

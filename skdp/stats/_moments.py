@@ -43,11 +43,13 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
     """Return the plan of the means, or the means and variances, of columns within bounds.
 
     Columns are scaled from their bounds to [-1, 1], so the cost does not depend on the bounds.
+    `plan_means` of `DPMeanTransformer` chooses its noise instead.
 
     Parameters
     ----------
     shape : TableShape
     guarantee : Guarantee
+        With delta > 0, the noise is Gaussian, otherwise Laplace noise.
     n_moments : {1, 2}, default=1
         1 for means, 2 for means and variances.
     counted : bool, default=False

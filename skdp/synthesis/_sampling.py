@@ -1,4 +1,4 @@
-"""Simulated rows in the container of the fit, with constraints (post-processing)."""
+"""Draws of simulated rows that satisfy constraints; `_table_form` gives them names and types."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The container of a fit's table, in which simulated rows are returned.
+"""Container, names and column types of a fit's table, which simulated rows receive.
 
 Only public facts are stored: names and types. A categorical dtype of pandas or polars lists labels,
 which may come from the rows; its labels are replaced by the declared or released categories.
