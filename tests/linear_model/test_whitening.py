@@ -442,7 +442,7 @@ def test_a_strong_penalty_on_long_rows_gives_finite_weights(
 ):
     """Also where the penalty, in the units of rows with a released norm, is infinite."""
     # Such a penalty needs few steps without whitening, and the table is small.
-    monkeypatch.setattr(_whitening, "MIN_STEPS_RATIO", 0.0)
+    monkeypatch.setattr(_whitening, "STEPS_OF_WHITENING", -1000)
     monkeypatch.setattr(_whitening, "MIN_ROWS_PER_COLUMN", 0)
     X = np.random.default_rng(0).choice([-1e300, 1e300], size=(400, D))
     model = make(data_norm="auto", random_state=0)
