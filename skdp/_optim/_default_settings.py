@@ -86,7 +86,9 @@ class LossSpec(FrozenValue):
         Condition number for which the momentum is chosen if rows are whitened: the bound on the
         curvature over the curvature in directions that must converge.
     whitened_steps : int, default=64
-        Number of steps if rows are whitened.
+        Number of steps if rows are whitened, for up to 10,000 rows.
+    whitened_steps_per_decade : int, default=0
+        Number of further steps for each factor of ten in the number of rows.
     whitened_optimizer : {"nesterov", "sgd"}, default="nesterov"
         Optimizer if rows are whitened; "sgd" uses Polyak's momentum (see `_heavy_ball_momentum`).
     whitened_average : float, default=0.5
@@ -108,6 +110,7 @@ class LossSpec(FrozenValue):
     score_exponent: int | None = None
     whitened_condition: float = 120.0
     whitened_steps: int = 64
+    whitened_steps_per_decade: int = 0
     whitened_optimizer: str = "nesterov"
     whitened_average: float = 0.5
 

@@ -32,6 +32,7 @@ LOSS_SPEC = LossSpec(
     curvature_from="residuals",
     whitened_condition=50.0,
     whitened_steps=24,
+    whitened_steps_per_decade=6,
     whitened_optimizer="sgd",
     whitened_average=0.6,
 )
