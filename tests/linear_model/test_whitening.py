@@ -19,6 +19,7 @@ from skdp import (
     DPSGDRegressor,
     PrivacyAccountant,
 )
+from skdp._optim._whitened_rows import SAFETY
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.base import TableShape, guarantee_of
 from skdp.linear_model import _whitening
@@ -157,6 +158,23 @@ def test_it_is_in_the_one_charge(name, relation):
         beside += fit.rows.shrinkage_mechanism.epsilon
     total = beside + get_epsilon(joint, 1e-6)
     assert total <= 4.0 and total == pytest.approx(4.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("n_rows", [10**4, 10**5, 10**6])
+def test_steps_of_squares_converge_for_each_curvature(n_rows):
+    """Without noise, and up to the bound on the curvature for which the step size is set."""
+    fit = plan_of("ridge", n=n_rows, d=20).mechanism
+    update = fit.weights.update
+    smoothness = fit.weights.problem.curvature + fit.weights.settings.alpha
+    relative_curvature = np.geomspace(1e-4, 1.0, 400)
+    state = update.begin(np.ones(len(relative_curvature)))
+    for _ in range(update.n_steps):
+        state.step(smoothness * relative_curvature * state.lookahead)
+    error = state.average
+    assert np.abs(error).max() < 1.0
+    # Directions that noise does not hide, below the safety factor of the bound.
+    is_typical = (relative_curvature > 0.05) & (relative_curvature < 1.0 / SAFETY)
+    assert np.mean(error[is_typical] ** 2) < 1.0 / n_rows
 
 
 def test_where_rows_are_not_whitened():
