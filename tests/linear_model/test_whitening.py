@@ -19,7 +19,6 @@ from skdp import (
     DPSGDRegressor,
     PrivacyAccountant,
 )
-from skdp._optim._whitened_rows import SAFETY
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.base import TableShape, guarantee_of
 from skdp.linear_model import _whitening
@@ -173,7 +172,7 @@ def test_steps_of_squares_converge_for_each_curvature(n_rows):
     error = state.average
     assert np.abs(error).max() < 1.0
     # Directions that noise does not hide, below the safety factor of the bound.
-    is_typical = (relative_curvature > 0.05) & (relative_curvature < 1.0 / SAFETY)
+    is_typical = (relative_curvature > 0.05) & (relative_curvature < 1.0 / _whitening.SAFETY)
     assert np.mean(error[is_typical] ** 2) < 1.0 / n_rows
 
 
