@@ -15,7 +15,7 @@ from skdp._data._classes import DECLARED_CLASSES
 from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import target_array
-from skdp._fitting._fit_context import data_sets_of
+from skdp._fitting._fit_context import data_sets_of, ledger_of
 from skdp._fitting._fit_progress import FitProgress
 from skdp._reports._line import PrivacyLineMixin
 from skdp._reports._nested_models import find_nested
@@ -523,6 +523,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                         composition=composition,
                         seeded=statement.seeded or charge.seeded,
                         dataset=data_sets_of(self.accountant)[1],
+                        ledger=ledger_of(self.accountant),
                         public=tuple(dict.fromkeys((*public_of_fit, *searched))),
                         charges=(charge,),
                         calls=(),

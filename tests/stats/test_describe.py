@@ -670,3 +670,24 @@ def test_any_epsilon_gives_a_document(epsilon):
 
 def test_it_is_in_the_namespace():
     assert stats.dp_describe is dp_describe
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
+def test_the_number_of_rows_of_persons_is_in_its_interval_or_unknown(epsilon):
+    ids = np.repeat(np.arange(100), 3)
+    frame = pd.DataFrame({"x": np.linspace(0.0, 1.0, len(ids))})
+    profile = dp_describe(frame, epsilon=epsilon, bounds={"x": (0, 1)}, groups=ids, random_state=0)
+    low, high = profile.n_rows_interval
+    text = " ".join(str(profile).split())
+    assert low >= 100
+    if np.isnan(profile.n_rows):
+        assert high == np.inf
+        assert profile.to_dict()["n_rows"] is None
+        assert "unknown, because noise hides how many rows the 100 persons have" in text
+    else:
+        assert low <= profile.n_rows <= high
+        assert f"(between {low:,.0f} and {high:,.0f}) of 100 persons" in text
+    if epsilon == 0.01:
+        assert np.isnan(profile.n_rows)
+    if epsilon == 100.0:
+        assert low <= len(ids) <= high
