@@ -80,7 +80,7 @@ def seeded_noise(statements):
         name = estimator
         same_name = [statement for statement in statements if statement.estimator == estimator]
         if count < len(same_name):
-            name = f"{count} of {len(same_name)} releases by {estimator}"
+            name = f"{count} of {count_of(len(same_name), 'release')} by {estimator}"
         if calls:
             name += f" in {calls}"
         names.append(name)

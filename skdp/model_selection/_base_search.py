@@ -562,7 +562,7 @@ def _models_of_charge(model):
     """Return a fitted private model and the models in it that its charge paid for.
 
     A search publishes its best model, which is such a model. A model that was fitted before, such
-    as that of ``cv="prefit"``, has a charge of its own.
+    as that of ``cv="prefit"``, was charged separately.
     """
     charges = model.privacy_.charges
     models = [model]
