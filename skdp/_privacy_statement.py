@@ -107,13 +107,13 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         After several calls, the statement of each call. Empty after one call.
     is_fit : bool
         True if the release is the fit of an estimator, False if a function returned its values.
+    outputs : tuple of str
+        Names of the outputs that the estimator computes from its public attributes: "predictions",
+        and "transformed rows", which also depend on the rows that are transformed.
     ledger : str
         The identity of the ledger, which is the hash of the data set's opening record; empty
         without an accountant. Data sets of two ledgers may have the same name. After several calls,
         the identity of the last one that was charged to a ledger.
-    outputs : tuple of str
-        Names of the outputs that the estimator computes from its public attributes: "predictions",
-        and "transformed rows", which also depend on the rows that are transformed.
     """
 
     estimator: str
