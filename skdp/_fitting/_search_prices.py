@@ -71,7 +71,10 @@ class SearchPrice:
             return f"its scores charge epsilon {epsilon} in all"
         if self.is_exact:
             fits = count_of(self.n_fits, "fit")
-            return f"its {fits} and their scores charge epsilon {epsilon} in all"
+            owner = "their"
+            if self.n_fits == 1:
+                owner = "its"
+            return f"its {fits} and {owner} scores charge epsilon {epsilon} in all"
         return f"its fits and their scores charge epsilon {epsilon} or more"
 
 
