@@ -99,8 +99,8 @@ class MembershipInference(PrintedDocument, FrozenValue):
         return (
             f"The attack tried to tell {members} to train the model. Shown a {self.unit} {pronoun} "
             f"was used and one {pronoun} was not, it picks the right one in {auc.value:.0%} of "
-            f"cases ({auc.low:.0%} to {auc.high:.0%}); guessing does so in 50%. {result}. Another attack "
-            "may find more: only a guarantee bounds all attacks."
+            f"cases ({auc.low:.0%} to {auc.high:.0%}); guessing does so in 50%. {result}. "
+            "Another attack may find more: only a guarantee bounds all attacks."
         )
 
     @property
