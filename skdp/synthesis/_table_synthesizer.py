@@ -452,7 +452,7 @@ class DPTableSynthesizer(TableEstimator):
                     table, columns=places, counts=np.transpose(table.counts, order)
                 )
                 return public_table(ordered_table, model.columns, self.model_.form.names)
-        measured = [" × ".join(map(str, table.columns)) for table in self.tables_]
+        measured = [" × ".join(map(str, table.columns)) for table in self.tables_] or ["none"]
         raise ValueError(
             f"columns {columns!r} were not measured together. Declare them in `workload` before "
             f"the fit, or count rows of `sample`. Measured: {', '.join(measured)}"
