@@ -14,7 +14,7 @@ from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._bounds import METHODS
 from skdp.exceptions import LedgerError
-from skdp.ledger import chain_end
+from skdp.ledger import PrivacyAccountant, chain_end
 from skdp.ledger._accountant import ledger_reports
 from skdp.ledger._registry import BUILT_IN_ADDRESSES
 from skdp.ledger._view import ledger_records
@@ -238,12 +238,34 @@ def _price(options):
     text = str(checked)
     if n_folds > 1:
         cost = format_rounded_up(total["epsilon"], total["delta"])
+        rules = _composition_rules(estimator)
         text += f"\n\n{n_folds} folds cost "
         if not checked.exact:
-            text += "at least "
-        text += f"({cost}): "
-        text += f"accountant.reserve({cost}) charges them as one"
+            text += f"at least ({cost})"
+        elif rules:
+            text += f"({cost}) by basic composition; composition={', '.join(rules)} may give less"
+        elif _protects_groups(estimator):
+            text += f"({cost})"
+        else:
+            text += f"({cost}): accountant.reserve({cost}) charges them as one"
     _print(options, checked.to_dict() | {"folds": n_folds, "total": total}, text)
+
+
+def _ledger_configs(estimator):
+    """Return the configurations of the ledgers that the steps of an estimator charge."""
+    values = estimator.get_params(deep=True).values()
+    return [value.config for value in values if isinstance(value, PrivacyAccountant)]
+
+
+def _composition_rules(estimator):
+    """Return the names of the composition rules, other than basic, of an estimator's ledgers."""
+    rules = dict.fromkeys(config.composition for config in _ledger_configs(estimator))
+    return [repr(rule) for rule in rules if rule != "basic"]
+
+
+def _protects_groups(estimator):
+    """Return True if a ledger of an estimator protects groups of rows, and can reserve nothing."""
+    return any(config.max_rows > 1 for config in _ledger_configs(estimator))
 
 
 def _epsilon(options):

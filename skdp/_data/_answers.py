@@ -98,7 +98,7 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     bare = copy(estimator)
     bare.accountant = bare.random_state = bare._skl_callbacks = None
     if (statement := getattr(estimator, "privacy_", None)) is not None:
-        bare.privacy_ = replace(statement, dataset="", record="", charges=(), calls=())
+        bare.privacy_ = replace(statement, dataset="", ledger="", record="", charges=(), calls=())
     names = vars(bare).pop("feature_names_in_", None)
     if names is not None:
         # Blocks have no column names, but dicts in parameters may use them.

@@ -21,6 +21,8 @@ from skdp._tools._parts import (
     set_copies,
 )
 from skdp._tools._scores_and_folds import INDEX_SPLITTERS
+from skdp.utils._documents import count_of
+from skdp.utils._rounding import format_rounded_up
 
 # Estimators that fit each private estimator inside them once.
 FIT_ONCE = frozenset(
@@ -64,13 +66,16 @@ class SearchPrice:
     is_exact: bool
 
     def __str__(self):
+        epsilon = format_rounded_up(self.epsilon)
         if self.is_exact and not self.n_fits:
-            return f"its scores charge epsilon {self.epsilon:.6g} in all"
+            return f"its scores charge epsilon {epsilon} in all"
         if self.is_exact:
-            return (
-                f"its {self.n_fits} fits and their scores charge epsilon {self.epsilon:.6g} in all"
-            )
-        return f"its fits and their scores charge epsilon {self.epsilon:.6g} or more"
+            fits = count_of(self.n_fits, "fit")
+            owner = "their"
+            if self.n_fits == 1:
+                owner = "its"
+            return f"its {fits} and {owner} scores charge epsilon {epsilon} in all"
+        return f"its fits and their scores charge epsilon {epsilon} or more"
 
 
 @dataclass(frozen=True)

@@ -830,6 +830,13 @@ class PrivacyAccountant(LedgerView):
             return self._dataset, self._dataset
         return self._dataset, self._root()._dataset
 
+    def _ledger_identity(self):
+        """Return the identity of the data set that bears the charges of this one."""
+        state = self._shared.state
+        if state.config is not None and state.reserved_from is None:
+            return self.identity
+        return self._root().identity
+
     def _handles_of(self, hashes):
         """Return a handle for each other data set of the ledger that has one of these records."""
         records = ()
