@@ -46,6 +46,7 @@ from skdp._data._frames import (
     objects,
     time_type_of,
     types_of,
+    with_plain_names,
 )
 from skdp._data._labels import (
     ARRAY_KINDS,
@@ -1091,7 +1092,7 @@ def _read_columns(estimator, X, reset, allow_nan):
     if isinstance(X, ChunkedArray):
         return _read_chunked_columns(estimator, X, reset, allow_nan)
     if is_frame(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        validate_data(estimator, with_plain_names(X), reset=reset, skip_check_array=True)
         if not reset:
             check_labels_match(estimator, X)
         blocks = frame_blocks(X)

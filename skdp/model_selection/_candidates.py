@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data._chunked import meta_of
 from skdp._data._classes import check_classes
-from skdp._data._frames import take_rows
+from skdp._data._frames import take_rows, with_plain_names
 from skdp._data._kinds import container_kinds
 from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
@@ -110,7 +110,7 @@ class Rows(FrozenValue):
         if len(self.X.shape) != 2:
             return {"names": None, "kinds": None}
         reader = BaseEstimator()
-        validate_data(reader, meta_of(self.X), skip_check_array=True)
+        validate_data(reader, with_plain_names(meta_of(self.X)), skip_check_array=True)
         names = getattr(reader, "feature_names_in_", None)
         return {"names": names, "kinds": container_kinds(self.X)}
 
