@@ -13,6 +13,7 @@ from skdp.model_selection._fold_release import release_folds
 from skdp.model_selection._scores import BoundedScore
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._types import TableLike
+from skdp.utils._validation import as_doubles
 
 
 class DPScores(PrintedDocument):
@@ -342,7 +343,7 @@ def dp_learning_curve(
     >>> result.scores_.shape
     (3, 3)
     """
-    sizes = np.asarray(train_sizes, dtype=float)
+    sizes = as_doubles(train_sizes)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"train_sizes must be fractions in (0, 1], got {train_sizes!r}")
     return _release_scores(
