@@ -26,6 +26,7 @@ from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._trial import strip_callbacks, verbose_params
+from skdp.utils._validation import check_is_estimator
 from skdp.utils._values import FrozenValue
 
 # Parameters that a search derives from its total budget and sets in every fit.
@@ -276,6 +277,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
         fewer than two labels or an undeclared one.
     """
     check_searched(params)
+    check_is_estimator(estimator, "estimator")
     if isinstance(estimator, FrozenEstimator):
         raise ValueError(
             "estimator is a FrozenEstimator, which is never fitted again, so there is nothing to "

@@ -1,6 +1,6 @@
 """Cross-validation, validation curves and learning curves: many noisy scores, one charge."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -247,6 +247,10 @@ def dp_validation_curve(
     >>> result.scores_.shape
     (2, 3)
     """
+    if not isinstance(param_name, str):
+        raise ValueError(f"param_name must be the name of a parameter, got {param_name!r}")
+    if isinstance(param_range, str | bytes | Mapping) or not isinstance(param_range, Iterable):
+        raise ValueError(f"param_range must be a list of values, got {param_range!r}")
     grid = [{param_name: value} for value in param_range]
     return _release_scores(
         estimator,

@@ -10,11 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._output import asks_for_frame
-
-
-def is_estimator(value):
-    """Return True if a value is an estimator, rather than a class or a string."""
-    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+from skdp.utils._validation import is_estimator
 
 
 def of_skdp(estimator):
@@ -102,10 +98,27 @@ def fitted_params(model, *names):
 
 
 def with_params(estimator, params):
-    """Return a clone with changed parameters and without `memory`, which would repeat a release."""
+    """Return a clone with changed parameters and without `memory`, which would repeat a release.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is one of a step that is not an estimator.
+    """
     # The method of `FrozenEstimator` does not return the estimator.
     model = clone(estimator)
-    model.set_params(**clone(params, safe=False))
+    try:
+        model.set_params(**clone(params, safe=False))
+    except AttributeError as error:
+        steps = model.get_params()
+        for name in params:
+            step_name = name.rpartition("__")[0]
+            if step_name in steps and not hasattr(steps[step_name], "set_params"):
+                raise ValueError(
+                    f"{name} cannot be set: {step_name} must be an estimator, got "
+                    f"{steps[step_name]!r}"
+                ) from error
+        raise
     model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
     return model
 

@@ -162,6 +162,20 @@ def check_choice(value, name, choices):
     return value
 
 
+def is_estimator(value):
+    """Return True if a value is an estimator, rather than a class or a string."""
+    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def check_is_estimator(value, name):
+    """Raise `ValueError` unless a parameter's value is an estimator."""
+    if not is_estimator(value):
+        hint = ""
+        if isinstance(value, type):
+            hint = f": pass an instance, {value.__name__}()"
+        raise ValueError(f"{name} must be an estimator, got {value!r}{hint}")
+
+
 def check_name(name, parameter):
     """Return a name with only printable characters in its normal form, or raise `ValueError`."""
     normalized = ""

@@ -177,3 +177,11 @@ def test_a_regressor_of_a_target_of_two_values_is_scored_within_their_range(valu
     if values[0] != values[1]:
         # Private scores clip predictions to the range, which brings them closer to such targets.
         assert 0.5 < public - 0.02 < private < 1.0
+
+
+def test_an_accountant_without_epsilon_does_not_make_test_rows_public():
+    accountant = PrivacyAccountant(2.0, 0.0)
+    fitted = DPTableSynthesizer(9.0, bounds=BOUNDS, random_state=0).fit(TRAIN)
+    with pytest.raises(ValueError, match="accountant is for private test rows: pass epsilon"):
+        evaluate_synthetic(fitted, TEST, target="is_ill", accountant=accountant)
+    assert not accountant.charges
