@@ -106,7 +106,9 @@ class ChunkedArray:
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)
         else:
-            table = as_chunked(chunks)
+            table = None
+            if not isinstance(chunks, Iterator):
+                table = as_chunked(chunks)
             if table is None:
                 parts = None
             else:
@@ -511,7 +513,7 @@ def _check_is_table(X):
     if isinstance(X, str):
         found = f"the string {X[:200]!r}"
         remedy = "pass the path of Parquet files as pathlib.Path(...)"
-    elif isinstance(X, Mapping):
+    elif isinstance(X, Mapping) and not issparse(X):
         found = f"a {kind.__name__}"
         remedy = "pass a data frame of its columns, such as pd.DataFrame(X)"
     elif isinstance(X, np.ndarray):
