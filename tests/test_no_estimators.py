@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.pipeline import Pipeline
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import (
     DPCalibratedClassifierCV,
@@ -19,14 +21,14 @@ from skdp.model_selection import (
     dp_learning_curve,
     dp_validation_curve,
 )
-from skdp.pipeline import plan_pipeline
+from skdp.pipeline import check_pipeline, plan_pipeline, split_budget
 
 X = np.random.default_rng(0).random((60, 2))
 Y = X[:, 0] > X[:, 1]
 
 
 def search(estimator, accountant):
-    return DPGridSearchCV(estimator, {"bounds": [(0, 1)]}, accountant=accountant).fit(X, Y)
+    return DPGridSearchCV(estimator, {}, accountant=accountant).fit(X, Y)
 
 
 def validation_curve(estimator, accountant, name="bounds", values=((0, 1),)):
@@ -91,3 +93,34 @@ def test_wrong_terms_of_a_plan_are_named(terms):
     pipe = Pipeline([("scaler", DPStandardScaler(bounds=(0, 1))), ("model", DPGaussianNB())])
     with pytest.raises(ValueError, match="terms must be"):
         plan_pipeline(pipe, 100, 2, terms=terms)
+
+
+#: Values of `steps`, `transformer_list` and `transformers` that do not list named parts, and that
+#: `get_params` of scikit-learn accepts.
+WRONG_PARTS = ["zz", 0, None, [DPStandardScaler()], [(0, DPStandardScaler())], [None]]
+CONTAINERS = {
+    "steps": Pipeline([("a", DPStandardScaler(bounds=(0, 1)))]),
+    "transformer_list": FeatureUnion([("a", DPStandardScaler(bounds=(0, 1)))]),
+    "transformers": ColumnTransformer([("a", DPStandardScaler(bounds=(0, 1)), [0, 1])]),
+}
+
+
+@pytest.mark.parametrize("parts", WRONG_PARTS, ids=repr)
+@pytest.mark.parametrize("parameter", CONTAINERS)
+@pytest.mark.parametrize("use", ["split", "check", "search", "scores"])
+def test_parts_of_a_container_that_are_no_list_are_named(use, parameter, parts):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    pipe = Pipeline([("inner", CONTAINERS[parameter]), ("model", DPGaussianNB(bounds=(0, 1)))])
+    pipe = clone(pipe)
+    with pytest.raises(ValueError, match=f"{parameter} must be a list of"):
+        if use == "split":
+            split = split_budget(pipe, 1.0, 1e-6, accountant)
+            split.set_params(**{f"inner__{parameter}": parts}).fit(X, Y)
+        pipe.set_params(**{f"inner__{parameter}": parts})
+        if use == "check":
+            check_pipeline(pipe)
+        elif use == "search":
+            search(pipe, accountant)
+        else:
+            dp_cross_val_score(pipe, X, Y, accountant=accountant)
+    assert not accountant.charges

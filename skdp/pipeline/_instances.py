@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 from inspect import signature
 
 from sklearn.base import clone
@@ -11,6 +12,34 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._output import asks_for_frame
 from skdp.utils._validation import is_estimator
+
+# Parameter of scikit-learn's containers that lists their parts, and the items of a part.
+PART_LISTS = {
+    Pipeline: ("steps", ("name", "estimator")),
+    FeatureUnion: ("transformer_list", ("name", "transformer")),
+    ColumnTransformer: ("transformers", ("name", "transformer", "columns")),
+}
+
+
+def check_parts(container):
+    """Raise `ValueError` if a container's list of parts is not a list of tuples that name them.
+
+    Otherwise, an error from unpacking a part would not name the parameter.
+    """
+    for kind, (parameter, items) in PART_LISTS.items():
+        if not isinstance(container, kind):
+            continue
+        parts = getattr(container, parameter)
+        is_list = isinstance(parts, list | tuple)
+        if not is_list or not all(map(partial(_is_part, n_items=len(items)), parts)):
+            raise ValueError(
+                f"{parameter} must be a list of ({', '.join(items)}) tuples, got {parts!r}"
+            )
+
+
+def _is_part(part, n_items):
+    """Return True for a list or tuple of so many items, of which the first is a name."""
+    return isinstance(part, list | tuple) and len(part) == n_items and isinstance(part[0], str)
 
 
 def of_skdp(estimator):
