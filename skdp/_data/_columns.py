@@ -1303,10 +1303,7 @@ def column_entries(value, names, n_features, parameter):
         if not is_position or not 0 <= j < n_features:
             unknown.append(label_text(key))
         elif entries[j] is not None:
-            name = column_name(j)
-            if names is not None and names[j] is not None:
-                name = column_name(j, names)
-            raise ValueError(f"{parameter} names {name} twice")
+            raise ValueError(f"{parameter} names {column_name(j, names)} twice")
         else:
             entries[j] = entry
     if unknown:
