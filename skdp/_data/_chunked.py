@@ -509,32 +509,32 @@ def _check_is_table(X):
     It would read a dict of columns as one cell and each record as one, for example.
     """
     kind = type(X)
-    found = ""
+    description = ""
     if isinstance(X, str):
-        found = f"the string {X[:200]!r}"
+        description = f"the string {X[:200]!r}"
         remedy = "pass the path of Parquet files as pathlib.Path(...)"
     elif isinstance(X, Mapping) and not issparse(X):
-        found = f"a {kind.__name__}"
+        description = f"a {kind.__name__}"
         remedy = "pass a data frame of its columns, such as pd.DataFrame(X)"
     elif isinstance(X, np.ndarray):
         if X.dtype.names is not None:
-            found = "an array of records"
+            description = "an array of records"
             remedy = "pass a data frame of its fields, such as pd.DataFrame(X)"
     elif isinstance(X, list | tuple):
         if X and isinstance(X[0], Mapping):
-            found = f"a {kind.__name__} of dicts"
+            description = f"a {kind.__name__} of dicts"
             remedy = "pass a data frame of them, such as pd.DataFrame(X)"
     elif hasattr(kind, "read_next_batch"):
-        found = f"a {kind.__name__}, which can be read only once"
+        description = f"a {kind.__name__}, which can be read only once"
         remedy = "pass the table that X.read_all() returns"
     elif isinstance(X, Set | Iterator):
-        found = f"a {kind.__name__}"
+        description = f"a {kind.__name__}"
         remedy = "pass a list of rows, or a data frame"
     elif type(getattr(X, "dtype", None)).__name__ == "Struct":
-        found = "a column of structs"
+        description = "a column of structs"
         remedy = "pass the data frame that X.struct.unnest() returns"
-    if found:
-        raise ValueError(f"Expected 2D array, got {found} instead: {remedy}")
+    if description:
+        raise ValueError(f"Expected 2D array, got {description} instead: {remedy}")
 
 
 def as_chunked(X):

@@ -38,7 +38,7 @@ def check_parts(container):
 
 
 def _is_part(part, n_items):
-    """Return True for a list or tuple of so many items, of which the first is a name."""
+    """Return True for a list or tuple of `n_items` items, of which the first is a name."""
     return isinstance(part, list | tuple) and len(part) == n_items and isinstance(part[0], str)
 
 
