@@ -55,11 +55,9 @@ def quantiles(accountant, value):
 #: Parameter, and a function that uses it, of parameters that are two increasing numbers.
 PARAMETERS = [
     ("bounds", fit("DPStandardScaler", "bounds")),
-    ("bounds", fit("DPMeanTransformer", "bounds")),
     ("bounds", fit("DPKMeans", "bounds")),
     ("bounds", fit("DPGaussianNB", "bounds", target=True)),
     ("bounds", fit("DPAdditiveClassifier", "bounds", target=True, delta=1e-6)),
-    ("bounds", fit("DPDecisionTreeClassifier", "bounds", target=True)),
     ("priors", fit("DPGaussianNB", "priors", target=True, bounds=(0, 1))),
     ("center", fit("DPPCA", "center", n_components=1, data_norm=2.0)),
     ("quantile_range", fit("DPRobustScaler", "quantile_range")),

@@ -311,11 +311,9 @@ NO_TABLES = {
     "model",
     [
         DPAdditiveClassifier(),
-        DPHistogramNB(),
         DPLogisticRegression(data_norm=2.0),
         DPStandardScaler(bounds=(0, 1)),
         DPTableSynthesizer(),
-        DPTableVectorizer(),
         None,
     ],
     ids=lambda model: "tabular_pipeline" if model is None else type(model).__name__,
