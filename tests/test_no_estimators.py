@@ -74,6 +74,9 @@ def test_a_step_that_is_no_estimator_is_named_by_a_search(step):
     pipe.set_params(scaler=DPStandardScaler())
     with pytest.raises(ValueError, match="scaler must be an estimator"):
         DPGridSearchCV(pipe, grid | {"scaler": [step]}, accountant=accountant).fit(X, Y)
+    with pytest.raises(ValueError, match="scaler must be an estimator"):
+        deeper = {"scaler": [step], "scaler__part__bounds": [(0, 1)]}
+        DPGridSearchCV(pipe, deeper, accountant=accountant).fit(X, Y)
     assert not accountant.charges
 
 

@@ -141,8 +141,14 @@ def with_params(estimator, params):
     except AttributeError as error:
         steps = model.get_params()
         for name in params:
-            step_name = name.rpartition("__")[0]
-            if step_name in steps and not hasattr(steps[step_name], "set_params"):
+            parts = name.split("__")
+            prefixes = ["__".join(parts[:n]) for n in range(1, len(parts))]
+            no_estimators = [
+                prefix
+                for prefix in prefixes
+                if prefix in steps and not hasattr(steps[prefix], "set_params")
+            ]
+            for step_name in no_estimators:
                 raise ValueError(
                     f"{name} cannot be set: {step_name} must be an estimator, got "
                     f"{steps[step_name]!r}"
