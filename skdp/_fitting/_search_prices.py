@@ -23,6 +23,7 @@ from skdp._tools._parts import (
 from skdp._tools._scores_and_folds import INDEX_SPLITTERS
 from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
+from skdp.utils._validation import as_doubles
 
 # Estimators that fit each private estimator inside them once.
 FIT_ONCE = frozenset(
@@ -843,7 +844,7 @@ def _count_folds(variables, n_splits):
 
 def _count_sizes(variables, n_splits):
     """Count the fits of a learning curve: one per fold and distinct size of the training set."""
-    sizes = np.unique(np.asarray(variables.get("train_sizes"), dtype=float))
+    sizes = np.unique(as_doubles(variables.get("train_sizes")))
     gaps = np.diff(sizes)
     is_fraction = len(sizes) and sizes[-1] <= 1.0
     cv = variables.get("cv")

@@ -33,7 +33,7 @@ from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section, count_of
 from skdp.utils._types import Relation, TableLike, Unit
-from skdp.utils._validation import RELATIONS, check_choice, check_integer
+from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_is_estimator
 from skdp.utils._values import FrozenValue
 
 # Rounds of an audit with n_fits=None: fits per table to choose a test, fits per table to evaluate
@@ -306,6 +306,7 @@ def audit_epsilon(
     False
     """
     check_choice(method, "method", ("worst_case", "two_worlds", "one_run"))
+    check_is_estimator(estimator, "estimator")
     if relation is None:
         relation = relation_in(estimator)
     claim = _claim(estimator, epsilon, delta, Neighbors(relation=relation))

@@ -20,7 +20,7 @@ from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, 
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument, Section, count_of
 from skdp.utils._types import TableLike
-from skdp.utils._validation import check_choice, check_integer
+from skdp.utils._validation import check_choice, check_integer, check_is_estimator
 from skdp.utils._values import FrozenValue
 
 # With fewer shadow models, variances per row are too imprecise (Carlini et al. 2022, section VI).
@@ -327,6 +327,7 @@ def membership_inference(
     >>> found.train_score, found.auc.value > 0.5
     (1.0, True)
     """
+    check_is_estimator(estimator, "estimator")
     check_choice(attack, "attack", ("loss", "shadow", "lira", "rmia"))
     check_choice(access, "access", ("probabilities", "labels", "parameters"))
     check_choice(variance, "variance", ("auto", "row", "global"))

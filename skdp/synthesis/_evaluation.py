@@ -177,6 +177,11 @@ def evaluate_synthetic(
             target = target[0]
         else:
             target = None
+    if epsilon is None and accountant is not None:
+        raise ValueError(
+            "accountant is for private test rows: pass epsilon as well, or leave accountant out if "
+            "the test rows are public"
+        )
     if epsilon is not None and (X_test is None or target is None):
         raise ValueError("epsilon is for private test rows: pass X_test and target as well")
     if groups is not None and epsilon is None:

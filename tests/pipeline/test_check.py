@@ -464,3 +464,13 @@ def test_what_is_excused_may_still_not_tell_a_density(step):
     assert [f.step for f in result if f.problem == "not private"] == [
         "columntransformer__sparse_threshold"
     ]
+
+
+@pytest.mark.parametrize("shape", [{}, {"n_samples": 100}, {"n_samples": 100, "n_features": 3}])
+def test_a_wrong_parameter_is_reported_with_its_step(shape):
+    pipe = make_pipeline(DPMinMaxScaler(bounds=(1, 0)), DPLogisticRegression(data_norm=1.0))
+    try:
+        texts = [str(finding) for finding in check_pipeline(pipe, **shape)]
+    except ValueError as error:
+        texts = [str(error)]
+    assert any("dpminmaxscaler" in text and "bounds: no low" in text for text in texts)

@@ -215,3 +215,11 @@ def test_no_distance_is_stated_if_no_table_was_released(n_columns):
     assert ("distance to released tables" in text) is has_tables
     assert ("none: no table of several columns was released" in text) is not has_tables
     assert bool(np.isnan(result.noise_distance)) is not has_tables
+
+
+def test_an_accountant_without_epsilon_does_not_make_test_rows_public():
+    accountant = PrivacyAccountant(2.0, 0.0)
+    fitted = DPTableSynthesizer(9.0, bounds=BOUNDS, random_state=0).fit(TRAIN)
+    with pytest.raises(ValueError, match="accountant is for private test rows: pass epsilon"):
+        evaluate_synthetic(fitted, TEST, target="is_ill", accountant=accountant)
+    assert not accountant.charges
