@@ -13,9 +13,13 @@ from skdp.pipeline._fit_params import (
     params_of_steps,
     private_scorers,
 )
+from skdp.pipeline._first_rows import check_rows
 from skdp.pipeline._instances import is_estimator, sklearn_name, with_params
 from skdp.pipeline._members import MOST_COMBINATIONS, check_members, listed_candidates
 from skdp.pipeline._parameters import PublicTable
+
+# Selections of scikit-learn that fit and score their estimator on folds.
+ELIMINATIONS = frozenset({"RFECV", "SequentialFeatureSelector"})
 
 
 def check_validation(variables):
@@ -30,7 +34,7 @@ def check_validation(variables):
     ------
     ValueError
         If a private score does not suit the estimator, a fit and a score would protect different
-        persons, or a value of `param_range` is wrong.
+        persons, a fit would refuse a row, or a value of `param_range` is wrong.
     """
     estimator = variables.get("estimator")
     if not is_estimator(estimator):
@@ -45,6 +49,9 @@ def check_validation(variables):
         steps = params_of_steps(estimator, dict(fit_params))
         steps += params_of_scorers(variables.get("scoring"), dict(score_params))
         check_fit_params_of_charges(steps)
+        # This is reached once in a call, and all its rows are read.
+        if variables.get("X") is not None:
+            check_rows(estimator, variables["X"], y)
     name = variables.get("param_name")
     error_score = variables.get("error_score")
     if isinstance(name, str) and isinstance(error_score, str) and error_score == "raise":
@@ -64,7 +71,8 @@ def _with_setting(estimator, name, value):
 def check_searches(tool, y=None, params=None, method="fit", X=None):
     """Raise `ValueError` if a private score suits no candidate of a search, even inside a tool.
 
-    With error_score="raise", the score must suit all candidates.
+    With error_score="raise", the score must suit all candidates. A search or a selection by folds
+    is also refused if a fit would refuse a row.
     """
     for part in tool.get_params().values():
         if sklearn_name(part) in SEARCHES:
@@ -72,6 +80,8 @@ def check_searches(tool, y=None, params=None, method="fit", X=None):
             _check_scores_of_search(part, None)
     if sklearn_name(tool) in SEARCHES:
         _check_scores_of_search(tool, y)
+    if X is not None and sklearn_name(tool) in SEARCHES | ELIMINATIONS:
+        check_rows(tool, X, y)
 
 
 def _check_scores_of_search(search, y):

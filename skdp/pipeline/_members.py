@@ -38,7 +38,9 @@ from skdp.utils._warnings import warn_user
 MOST_COMBINATIONS = 256
 # scikit-learn tools whose members receive the target, or the positions of its sorted labels.
 PASS_TARGET_ON = frozenset(
-    {"Pipeline", "FeatureUnion", "ColumnTransformer", "SelectFromModel", "GridSearchCV"}
+    "Pipeline FeatureUnion ColumnTransformer SelectFromModel RFE RFECV SequentialFeatureSelector "
+    "FixedThresholdClassifier GridSearchCV RandomizedSearchCV HalvingGridSearchCV "
+    "HalvingRandomSearchCV".split()
 )
 ENCODE_LABELS = frozenset({"VotingClassifier", "StackingClassifier"})
 # Tools whose members receive one column of the target, or 1 for one label and 0 for the others.
@@ -92,7 +94,7 @@ def check_tool(tool, y=None, params=None, method="fit", X=None):
         n_rows = n_rows_of(X)
         if n_rows is not None:
             check_lengths(n_rows, y=y)
-    has_target = sklearn_name(tool) in PASS_TARGET_ON
+    has_target = _passes_target_on(tool)
     check_members(tool, PublicTable(form=_known_form(X), has_target=has_target, y=y))
 
 
@@ -107,7 +109,7 @@ def _check_outputs(tool, y, classes):
         Labels of each output. The outputs of an earlier call have them.
     """
     members = getattr(tool, "estimators_", None)
-    for i, column in enumerate(_targets_of_members(tool, y)):
+    for i, column in enumerate(targets_of_members(tool, y)):
         member = tool.estimator if members is None else members[i]
         if column is None or not (of_skdp(member) and is_private(member)):
             continue
@@ -195,8 +197,8 @@ def check_members(tool, table=ANY_TABLE, name=""):
         raise ValueError(step_message(name or sklearn_name(tool), error)) from error
     _check_target(tool, table, name)
     form = table.form
-    has_target = table.has_target and sklearn_name(tool) in PASS_TARGET_ON
-    first, *others = _targets_of_members(tool, table.y)
+    has_target = table.has_target and _passes_target_on(tool)
+    first, *others = targets_of_members(tool, table.y)
     inner = PublicTable(form=form, has_target=has_target, y=first)
     if step_kind(tool) != "container":
         _check_published_models(tool, name)
@@ -211,6 +213,12 @@ def check_members(tool, table=ANY_TABLE, name=""):
             for inner_form, y in product(_forms_of_member(tool, part, table), (first, *others)):
                 member_table = replace(inner, form=inner_form, y=y)
                 check_members(member, member_table, join_names(name, part))
+
+
+def _passes_target_on(tool):
+    """Return True for a tool whose members receive its target, also for imblearn's pipeline."""
+    is_container = isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer)
+    return is_container or sklearn_name(tool) in PASS_TARGET_ON
 
 
 def _is_prefit(tool):
@@ -264,7 +272,7 @@ def _forms_of_member(tool, part, table):
         widths = selected_widths(tool, form.n_columns)
     elif kind in CHAINS and form.n_columns is not None:
         # Each member also receives a column for each target before its own.
-        n_targets = len(_targets_of_members(tool, table.y))
+        n_targets = len(targets_of_members(tool, table.y))
         widths = sorted({form.n_columns, form.n_columns + n_targets - 1})
     # Selections and chains pass arrays on.
     if widths:
@@ -459,10 +467,10 @@ def _check_all_classes_occur(tool, y, title):
                 raise ValueError(step_message(title, error))
 
 
-def _targets_of_members(tool, y):
+def targets_of_members(tool, y):
     """Return the targets that a tool passes to its members, with None for unknown ones."""
     kind = sklearn_name(tool)
-    if kind in PASS_TARGET_ON or y is None:
+    if _passes_target_on(tool) or y is None:
         return [y]
     try:
         if kind in ENCODE_LABELS:

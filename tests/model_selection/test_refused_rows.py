@@ -1,0 +1,207 @@
+"""Searches and validations are refused before a charge if a fit would refuse a single row.
+
+scikit-learn replaces the error of a fit with NaN, so the scores would show which folds contain the
+row.
+"""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import VotingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
+    KFold,
+    cross_val_score,
+    learning_curve,
+    validation_curve,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer
+
+from skdp import (
+    DPGridSearchCV,
+    DPLogisticRegression,
+    DPRidge,
+    DPSimpleImputer,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
+from skdp.model_selection import make_dp_scorer
+
+FOLDS = KFold(2, shuffle=True, random_state=0)
+N_ROWS = 40
+ROW = 11
+
+
+def classifier(accountant):
+    return DPLogisticRegression(
+        0.1, delta=1e-6, data_norm=2.0, classes=[0, 1], accountant=accountant
+    )
+
+
+def scaler(accountant):
+    return DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant)
+
+
+MODELS = {
+    "classifier": classifier,
+    "pipeline": lambda a: make_pipeline(scaler(a), classifier(a)),
+    "passed on": lambda a: Pipeline([("none", "passthrough"), ("model", classifier(a))]),
+    "function": lambda a: make_pipeline(FunctionTransformer(np.negative), classifier(a)),
+    "union": lambda a: make_pipeline(make_union(scaler(a), scaler(a)), classifier(a)),
+    "columns": lambda a: make_pipeline(
+        make_column_transformer((scaler(a), [0]), remainder="passthrough"), classifier(a)
+    ),
+    "selection": lambda a: make_pipeline(SelectFromModel(classifier(a)), classifier(a)),
+    "elimination": lambda a: RFE(classifier(a), n_features_to_select=2),
+    "threshold": lambda a: FixedThresholdClassifier(classifier(a)),
+    "voting": lambda a: VotingClassifier([("one", make_pipeline(scaler(a), classifier(a)))]),
+    "search": lambda a: GridSearchCV(
+        make_pipeline(scaler(a), classifier(a)), {}, scoring=score(a), cv=FOLDS
+    ),
+    "private search": lambda a: DPGridSearchCV(
+        DPLogisticRegression(data_norm=2.0, classes=[0, 1]),
+        {},
+        epsilon=0.1,
+        delta=1e-6,
+        cv=2,
+        accountant=a,
+    ),
+}
+# Models whose members receive other labels, or columns.
+WITHOUT_LABELS = ("voting",)
+
+
+def score(accountant):
+    return make_dp_scorer("accuracy", epsilon=0.1, accountant=accountant)
+
+
+def search(kind, **options):
+    return lambda model, X, y, a: kind(model, {}, scoring=score(a), cv=FOLDS, **options).fit(X, y)
+
+
+TOOLS = {
+    "cross_val_score": lambda model, X, y, a: cross_val_score(
+        model, X, y, scoring=score(a), cv=FOLDS
+    ),
+    "learning_curve": lambda model, X, y, a: learning_curve(
+        model, X, y, scoring=score(a), cv=FOLDS, train_sizes=[1.0]
+    ),
+    "validation_curve": lambda model, X, y, a: validation_curve(
+        model, X, y, param_name="verbose", param_range=[0], scoring=score(a), cv=FOLDS
+    ),
+    "GridSearchCV": search(GridSearchCV),
+    "GridSearchCV that stops": search(GridSearchCV, error_score="raise"),
+    "HalvingGridSearchCV": search(HalvingGridSearchCV, min_resources=N_ROWS),
+    "inner candidates": lambda model, X, y, a: GridSearchCV(
+        Pipeline([("model", "passthrough")]), {"model": [model]}, scoring=score(a), cv=FOLDS
+    ).fit(X, y),
+}
+
+# Tools that are checked in the same places as others.
+SIMILAR = ("validation_curve", "GridSearchCV that stops", "HalvingGridSearchCV")
+
+
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.9, 0.9, (N_ROWS, 3))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def with_defect(defect):
+    X, y = table()
+    if defect == "label":
+        y[ROW] = 2
+    else:
+        X[ROW, 1] = np.nan
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("defect", ["missing", "label"])
+@pytest.mark.parametrize(
+    "tool",
+    [pytest.param(tool, marks=pytest.mark.thorough) if tool in SIMILAR else tool for tool in TOOLS],
+)
+def test_a_row_that_a_fit_would_refuse_costs_nothing(tool, defect):
+    X, y = with_defect(defect)
+    for name, build in MODELS.items():
+        if defect == "label" and name in WITHOUT_LABELS:
+            continue
+        accountant = PrivacyAccountant(100.0, 1e-2)
+        with pytest.raises(ValueError, match="NaN|label"):
+            TOOLS[tool](build(accountant), X, y, accountant)
+        assert accountant.epsilon_spent == 0, name
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "private search"])
+def test_rows_that_all_fits_accept_are_charged(model):
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    scores = TOOLS["cross_val_score"](MODELS[model](accountant), *table(), accountant)
+    assert np.isfinite(scores).all()
+    assert accountant.epsilon_spent > 0
+
+
+def test_a_step_that_fills_gaps_makes_them_acceptable():
+    X, y = with_defect("missing")
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    imputer = DPSimpleImputer(0.1, bounds=(-1, 1), accountant=accountant)
+    model = make_pipeline(imputer, classifier(accountant))
+    scores = TOOLS["cross_val_score"](model, X, y, accountant)
+    assert np.isfinite(scores).all()
+
+
+def test_a_value_that_a_function_makes_infinite_is_refused():
+    X, y = table()
+    X[ROW, 1] = 0.0
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    inverse = FunctionTransformer(partial(np.divide, 1.0))
+    model = make_pipeline(inverse, scaler(accountant), classifier(accountant))
+    with pytest.raises(ValueError, match="infinity"):
+        TOOLS["GridSearchCV"](model, X, y, accountant)
+    assert accountant.epsilon_spent == 0
+
+
+@pytest.mark.parametrize("is_target", [False, True])
+def test_targets_are_transformed_before_they_are_checked(is_target):
+    X, _ = table()
+    y = np.abs(X[:, 0]) + 0.1
+    if is_target:
+        y[ROW] = 0.0
+    else:
+        X[ROW, 1] = np.nan
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    ridge = DPRidge(0.1, delta=1e-6, data_norm=2.0, target_bounds=(-3, 3), accountant=accountant)
+    model = TransformedTargetRegressor(ridge, func=np.log, inverse_func=np.exp)
+    scoring = make_dp_scorer(
+        "neg_mean_squared_error", epsilon=0.1, target_bounds=(-3, 3), accountant=accountant
+    )
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        cross_val_score(model, X, y, scoring=scoring, cv=FOLDS)
+    assert accountant.epsilon_spent == 0
+
+
+@pytest.mark.parametrize("kind", [RFECV, SequentialFeatureSelector])
+def test_selections_by_folds_check_all_columns_first(kind):
+    X, y = with_defect("missing")
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    selection = kind(classifier(accountant), scoring=score(accountant), cv=FOLDS)
+    with pytest.raises(ValueError, match="NaN"):
+        selection.fit(X, y)
+    assert accountant.epsilon_spent == 0
+
+
+def test_columns_of_one_model_for_each_label_are_checked():
+    X, _ = with_defect("missing")
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    model = OneVsRestClassifier(classifier(accountant))
+    with pytest.raises(ValueError, match="NaN"):
+        TOOLS["cross_val_score"](model, X, np.arange(N_ROWS) % 3, accountant)
+    assert accountant.epsilon_spent == 0
