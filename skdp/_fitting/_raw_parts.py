@@ -81,11 +81,11 @@ def register_plan_reader(find_refusal):
     _plan_readers[:] = [find_refusal]
 
 
-def read_steps(estimator, with_fitted=False, sparsity=DENSE):
+def read_steps(estimator, with_fitted=False, sparsity=DENSE, is_list=False):
     """Return the steps of an estimator that are not private; see `register_step_reader`."""
     if not _step_readers:
         return []
-    return _step_readers[0](estimator, with_fitted=with_fitted, sparsity=sparsity)
+    return _step_readers[0](estimator, with_fitted=with_fitted, sparsity=sparsity, is_list=is_list)
 
 
 def raw_steps(
@@ -162,18 +162,20 @@ def _problems_of_step(step, is_calling):
     return [PartProblem(name + advice, repeats_rows, group)]
 
 
-def problems_of_density(estimator, X):
-    """Return the problems that an estimator has only if its table is sparse, as `raw_steps` does.
+def problems_of_table(estimator, X):
+    """Return the problems that an estimator has only with tables such as X, as `raw_steps` does.
 
-    A column transformer then publishes whether an exact count of cells is above a limit.
+    If the table is sparse, a column transformer publishes whether an exact count of cells is above
+    a limit. If it is a list of rows, NumPy infers its type from all of its cells.
     """
     sparsity = sparsity_of_table(X)
-    if not sparsity or not is_step(estimator) or checks_its_steps(estimator):
+    is_list = isinstance(X, list | tuple)
+    if not (sparsity or is_list) or not is_step(estimator) or checks_its_steps(estimator):
         return []
     params = nested_parts(estimator)
     known = {step.name for step in read_steps(estimator)}
     problems = []
-    for step in read_steps(estimator, sparsity=sparsity):
+    for step in read_steps(estimator, sparsity=sparsity, is_list=is_list):
         is_planned = any(map(checks_its_steps, holders_of(step.name, params)))
         if step.name not in known and not is_planned:
             problems += _problems_of_step(step, is_calling=False)

@@ -6,6 +6,7 @@ scikit-learn calls a scorer only after the fit has been charged, and replaces it
 from skdp._data._tables import target_array
 from skdp.model_selection._candidates import labels_of_candidate
 from skdp.model_selection._scored_tables import check_class_counts, check_suits
+from skdp.pipeline._first_rows import check_rows
 from skdp.pipeline._fit_params import (
     SEARCHES,
     check_fit_params_of_charges,
@@ -13,7 +14,6 @@ from skdp.pipeline._fit_params import (
     params_of_steps,
     private_scorers,
 )
-from skdp.pipeline._first_rows import check_rows
 from skdp.pipeline._instances import is_estimator, sklearn_name, with_params
 from skdp.pipeline._members import MOST_COMBINATIONS, check_members, listed_candidates
 from skdp.pipeline._parameters import PublicTable

@@ -32,8 +32,8 @@ from skdp.pipeline._members import (
 from skdp.pipeline._parameters import PublicTable
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import (
-    makes_polars_frames,
     make_dry_run,
+    makes_polars_frames,
     strip_callbacks,
     supports_empty_rows,
     suppress_fit_output,
@@ -154,7 +154,7 @@ def _read_rows(container, X, y):
     model = strip_callbacks(clone(container))
     model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
     model.checks_fits = False
-    table = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+    table = X if hasattr(X, "shape") else _array_of(X)
     if others:
         # Steps of other libraries may write into the table that they receive.
         table = take_rows(table, np.arange(table.shape[0]))
@@ -162,6 +162,16 @@ def _read_rows(container, X, y):
         _check_first_rows(steps[0].estimator, X, y)
     with suppress_fit_output():
         make_dry_run(model, steps, private, unplanned=private).fit(table, y)
+
+
+def _array_of(rows):
+    """Return a list of rows as an array of numbers, or of objects if there are other cells."""
+    try:
+        table = np.asarray(rows)
+    except ValueError:
+        # Rows of several lengths are not a table, which the first step finds.
+        return np.asarray(rows, dtype=object)
+    return table if table.dtype.kind in "biuf" else np.asarray(rows, dtype=object)
 
 
 def _applies_without_fit(step):
