@@ -24,11 +24,11 @@ MAX_CONSTANTS = 100
 MAX_OBJECTS = 10_000
 COLLECTIONS = (list, tuple, set, frozenset, deque)
 # Functions that are not accepted, because one cell can determine the dtype of a column and thereby
-# the values in other rows. The first three return different values for 0, np.reciprocal rounds
-# integers to 0, and np.invert treats booleans in another way than integers. For a sparse matrix
-# (not array), np.square is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and
-# have the same problem; np.digitize of objects starts its search at the bin of the previous row.
-TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.reciprocal, np.invert, np.square)
+# the values in other rows. The first three return different values for 0, and np.reciprocal rounds
+# integers to 0. For a sparse matrix (not array), np.square is a matrix product. np.clip and
+# np.nan_to_num are not unary ufuncs and have the same problem; np.digitize of objects starts its
+# search at the bin of the previous row.
+TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.reciprocal, np.square)
 # Functions that are exact, or whose rounding IEEE 754 determines. For others, such as np.exp and
 # np.log1p, NumPy has several algorithms, and the layout of the table determines which one is used.
 # Functions of scipy.special process one number at a time, so they are safe.

@@ -444,6 +444,24 @@ def _check_target(tool, table, name):
             raise ValueError(step_message(title, error)) from error
     if kind in ENCODE_LABELS and np.ndim(table.y) == 1:
         _check_all_classes_occur(tool, table.y, title)
+    if kind in SPLIT_LABELS:
+        _check_two_classes(tool, title)
+
+
+def _check_two_classes(tool, title):
+    """Raise `ValueError` if a classifier declares more labels than the two that it receives.
+
+    The tool reads a single column of its scores, and would fail or return wrong labels.
+    """
+    for classes in declared_labels_of(tool):
+        n_classes = 0 if classes is None else len(np.unique(classes))
+        if n_classes > 2:
+            error = ValueError(
+                f"its classifiers receive two labels, 0 and 1, but one declares {n_classes} "
+                "classes: use classes=[0, 1] or, to keep secret which labels occur, the private "
+                "classifier alone, which accepts several labels"
+            )
+            raise ValueError(step_message(title, error))
 
 
 def _check_all_classes_occur(tool, y, title):

@@ -18,7 +18,7 @@ from sklearn.model_selection import (
     cross_validate,
     validation_curve,
 )
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import ClassifierChain, RegressorChain
 from sklearn.pipeline import make_pipeline, make_union
 
@@ -323,3 +323,18 @@ def test_a_frozen_member_of_a_chain_receives_the_targets_before_its_own(chain, w
     table = np.random.default_rng(1).uniform(size=(N, width))
     last = FrozenEstimator(ridge(PrivacyAccountant(1.0, 1e-2)).fit(table, X[:, 0]))
     assert spent(lambda a: chain(make_pipeline(scaler(a), last)).fit(X, np.c_[Y, Y])) == 0.0
+
+
+@pytest.mark.parametrize("kind", [OneVsRestClassifier, OneVsOneClassifier, OutputCodeClassifier])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_classifier_of_two_labels_declares_no_more(kind, is_nested):
+    """With three columns of scores, scikit-learn would predict wrong labels, or crash."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    labels = np.arange(N) % 3
+    member = model(accountant, classes=[0, 1, 2])
+    tool = kind(make_pipeline(scaler(accountant), member) if is_nested else member)
+    with pytest.raises(ValueError, match=r"one declares 3 classes: use classes=\[0, 1\]"):
+        tool.fit(X, labels)
+    with pytest.raises(ValueError, match=r"one declares 3 classes: use classes=\[0, 1\]"):
+        make_pipeline(scaler(accountant), tool).fit(X, labels)
+    assert accountant.epsilon_spent == 0.0
