@@ -454,11 +454,10 @@ def _check_two_classes(tool, title):
     The tool reads a single column of its scores, and would fail or return wrong labels.
     """
     for classes in declared_labels_of(tool):
-        n_classes = 0 if classes is None else len(np.unique(classes))
-        if n_classes > 2:
+        if classes is not None and len(np.unique(classes)) > 2:
             error = ValueError(
-                f"its classifiers receive two labels, 0 and 1, but one declares {n_classes} "
-                "classes: use classes=[0, 1] or, to keep secret which labels occur, the private "
+                "its classifiers receive two labels, 0 and 1, but one declares "
+                f"{count_of(len(np.unique(classes)), 'class', 'classes')}: use classes=[0, 1] or, to keep secret which labels occur, the private "
                 "classifier alone, which accepts several labels"
             )
             raise ValueError(step_message(title, error))
