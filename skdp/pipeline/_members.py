@@ -187,6 +187,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
         except (TypeError, ValueError) as error:
             raise ValueError(step_message(name, error)) from error
     if _is_prefit(tool):
+        _check_target(tool, table, name)
         for part, member in inner_parts(tool):
             if part not in RECEIVE_OTHER_TABLES:
                 _check_fitted(member, tool, table, join_names(name, part))
@@ -455,10 +456,11 @@ def _check_two_classes(tool, title):
     """
     for classes in declared_labels_of(tool):
         if classes is not None and len(np.unique(classes)) > 2:
+            counted = count_of(len(np.unique(classes)), "class", "classes")
             error = ValueError(
-                "its classifiers receive two labels, 0 and 1, but one declares "
-                f"{count_of(len(np.unique(classes)), 'class', 'classes')}: use classes=[0, 1] or, to keep secret which labels occur, the private "
-                "classifier alone, which accepts several labels"
+                f"its classifiers receive two labels, 0 and 1, but one declares {counted}: use "
+                "classes=[0, 1] or, to keep secret which labels occur, the private classifier "
+                "alone, which accepts several labels"
             )
             raise ValueError(step_message(title, error))
 
@@ -471,7 +473,8 @@ def _check_all_classes_occur(tool, y, title):
     `cross_val_predict`, which a stack calls, would fail after the member was charged.
     """
     n_labels = len(np.unique(target_array(y)))
-    for name, member in tool.estimators:
+    members = [*tool.estimators, ("final_estimator", getattr(tool, "final_estimator", None))]
+    for name, member in members:
         for classes in declared_labels_of(member):
             if classes is not None and len(np.unique(classes)) > n_labels:
                 error = ValueError(

@@ -30,6 +30,7 @@ from skdp import (
     DPRidge,
     DPStandardScaler,
     PrivacyAccountant,
+    RawDataWarning,
 )
 from skdp.model_selection import make_dp_scorer
 
@@ -338,3 +339,22 @@ def test_a_classifier_of_two_labels_declares_no_more(kind, is_nested):
     with pytest.raises(ValueError, match=r"one declares 3 classes: use classes=\[0, 1\]"):
         make_pipeline(scaler(accountant), tool).fit(X, labels)
     assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("cv", [FOLDS, "prefit"])
+def test_the_last_stage_of_a_stack_declares_only_labels_that_occur(cv):
+    """It receives the positions of the labels that occur, which a single rare label shifts."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    labels = 2 * (np.arange(N) % 2)
+    member = model(accountant)
+    if cv == "prefit":
+        member.fit(X, labels)
+    charged = accountant.epsilon_spent
+    final = make_pipeline(scaler(accountant), model(accountant, classes=[0, 1, 2]))
+    with pytest.raises(ValueError, match="'final_estimator' declares 3 classes, and y holds 2"):
+        StackingClassifier([("a", member)], final, cv=cv).fit(X, labels)
+    assert accountant.epsilon_spent == charged
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RawDataWarning)
+        final = model(accountant, classes=[0, 1])
+        StackingClassifier([("a", member)], final, cv=cv).fit(X, labels)
