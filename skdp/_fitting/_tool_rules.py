@@ -26,6 +26,7 @@ from skdp._fitting._call_states import is_judged, state_of
 from skdp._fitting._raw_parts import (
     IF_PASSED_ON,
     problems_of_callbacks,
+    problems_of_errors,
     problems_of_table,
     raw_candidates,
     raw_in_members,
@@ -392,6 +393,7 @@ def _raw_parts(call, stack, y, operation, has_findings):
     problems = problems_of_callbacks(subject) + raw_in_members(subject, y)
     reader = inner if subject is None else subject
     problems += problems_of_table(reader, call.variables.get("X"))
+    problems += problems_of_errors(inner, call.variables)
     # A user-defined class may create the private estimator that is being fitted, and a function
     # that releases something may score a model that is not private.
     if has_findings or operation.shows_no_parts or holds_private(inner):

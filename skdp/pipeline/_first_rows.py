@@ -7,6 +7,7 @@ has a missing value, the folds that contain it would have no score, and publish 
 import sys
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -160,7 +161,7 @@ def _read_rows(container, X, y):
         table = take_rows(table, np.arange(table.shape[0]))
     if _is_private_search(steps[0].estimator):
         _check_first_rows(steps[0].estimator, X, y)
-    with suppress_fit_output():
+    with suppress_fit_output(), parallel_config("sequential"):
         make_dry_run(model, steps, private, unplanned=private).fit(table, y)
 
 

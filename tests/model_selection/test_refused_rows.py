@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, SplineTransformer
 
 from skdp import (
     DPGridSearchCV,
@@ -143,7 +143,8 @@ def test_a_row_that_a_fit_would_refuse_costs_nothing(tool, defect):
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name != "private search"])
 def test_rows_that_all_fits_accept_are_charged(model):
-    accountant = PrivacyAccountant(100.0, 1e-2)
+    """The check itself is no tool around the private estimators, about which a ledger complains."""
+    accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
     scores = TOOLS["cross_val_score"](MODELS[model](accountant), *table(), accountant)
     assert np.isfinite(scores).all()
     assert accountant.epsilon_spent > 0
@@ -205,3 +206,30 @@ def test_columns_of_one_model_for_each_label_are_checked():
     with pytest.raises(ValueError, match="NaN"):
         TOOLS["cross_val_score"](model, X, np.arange(N_ROWS) % 3, accountant)
     assert accountant.epsilon_spent == 0
+
+
+LATE = {
+    "function": FunctionTransformer(np.log),
+    "splines": SplineTransformer(knots=np.array([[-9.0], [9.0]]), extrapolation="error"),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+@pytest.mark.parametrize("tool", ["cross_val_score", "GridSearchCV"])
+def test_values_that_fail_behind_a_private_step_are_warned_about(tool, name):
+    X, y = table()
+    accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
+    model = make_pipeline(scaler(accountant), LATE[name], classifier(accountant))
+    with pytest.raises(ValueError, match=f"error_score='raise'.*{type(LATE[name]).__name__} in"):
+        TOOLS[tool](model, X[:, :1], y, accountant)
+    assert accountant.epsilon_spent == 0
+
+
+def test_values_that_seldom_fail_are_not_warned_about():
+    X, y = table()
+    accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
+    model = make_pipeline(scaler(accountant), FunctionTransformer(np.exp), classifier(accountant))
+    TOOLS["cross_val_score"](model, X, y, accountant)
+    late = make_pipeline(scaler(accountant), FunctionTransformer(np.cbrt), classifier(accountant))
+    TOOLS["GridSearchCV that stops"](late, X, y, accountant)
+    assert accountant.epsilon_spent > 0
