@@ -64,12 +64,14 @@ def check_rows(estimator, X, y=None):
     ValueError
         If a fit would refuse a row or its label.
     """
-    try:
-        check_members(estimator)
-    except (TypeError, ValueError):
-        # A fit refuses its parameters, for all rows.
-        return
-    check_members(estimator, PublicTable(y=y))
+    # Other checks warn about the candidates of a search.
+    with suppress_fit_output():
+        try:
+            check_members(estimator)
+        except (TypeError, ValueError):
+            # A fit refuses its parameters, for all rows.
+            return
+        check_members(estimator, PublicTable(y=y))
     _check_first_rows(estimator, X, y)
 
 
