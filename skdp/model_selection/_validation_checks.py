@@ -3,7 +3,7 @@
 scikit-learn calls a scorer only after the fit has been charged, and replaces its errors with NaN.
 """
 
-from skdp._data._tables import target_array
+from skdp._data._tables import indexable_table, target_array
 from skdp.model_selection._candidates import labels_of_candidate
 from skdp.model_selection._scored_tables import check_class_counts, check_suits
 from skdp.pipeline._first_rows import check_rows
@@ -50,8 +50,7 @@ def check_validation(variables):
         steps += params_of_scorers(variables.get("scoring"), dict(score_params))
         check_fit_params_of_charges(steps)
         # This is reached once in a call, and all its rows are read.
-        if variables.get("X") is not None:
-            check_rows(estimator, variables["X"], y)
+        _check_rows(estimator, variables.get("X"), y, scorers)
     name = variables.get("param_name")
     error_score = variables.get("error_score")
     if isinstance(name, str) and isinstance(error_score, str) and error_score == "raise":
@@ -80,8 +79,18 @@ def check_searches(tool, y=None, params=None, method="fit", X=None):
             _check_scores_of_search(part, None)
     if sklearn_name(tool) in SEARCHES:
         _check_scores_of_search(tool, y)
-    if X is not None and sklearn_name(tool) in SEARCHES | ELIMINATIONS:
-        check_rows(tool, X, y)
+    if sklearn_name(tool) in SEARCHES | ELIMINATIONS:
+        _check_rows(tool, X, y, private_scorers(tool.scoring))
+
+
+def _check_rows(estimator, X, y, scorers):
+    """Raise `ValueError` if a fit or a private score would refuse a row."""
+    if X is None:
+        return
+    if scorers and isinstance(X, list | tuple):
+        # One row can determine how the rows of a list are converted, which scores refuse.
+        indexable_table(X)
+    check_rows(estimator, X, y)
 
 
 def _check_scores_of_search(search, y):

@@ -11,6 +11,7 @@ import pytest
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -206,6 +207,19 @@ def test_columns_of_one_model_for_each_label_are_checked():
     with pytest.raises(ValueError, match="NaN"):
         TOOLS["cross_val_score"](model, X, np.arange(N_ROWS) % 3, accountant)
     assert accountant.epsilon_spent == 0
+
+
+@pytest.mark.parametrize("tool", ["cross_val_score", "GridSearchCV"])
+def test_a_list_that_a_score_would_refuse_costs_nothing(tool):
+    """A fit to hashed words accepts rows of any length; a private score does not."""
+    rows = [["a", "b"]] * (N_ROWS - 1) + [["a", "b", "c"]]
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    model = make_pipeline(FeatureHasher(8, input_type="string"), classifier(accountant))
+    with pytest.raises(ValueError, match="rows of different lengths"):
+        TOOLS[tool](model, rows, table()[1], accountant)
+    assert accountant.epsilon_spent == 0
+    scores = TOOLS["cross_val_score"](model, rows[:-1], table()[1][:-1], accountant)
+    assert np.isfinite(scores).all()
 
 
 LATE = {
