@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawDataWarning
 from skdp.model_selection import make_dp_scorer
-from skdp.pipeline import step_kind
+from skdp.pipeline import split_budget, step_kind
 
 rng = np.random.default_rng(0)
 ROWS = rng.integers(1, 9, (40, 3)).tolist()
@@ -97,6 +97,21 @@ def test_a_function_of_a_list_can_be_refused_before_the_charge(name):
 @pytest.mark.parametrize("name", UNAFFECTED)
 def test_lists_whose_type_does_not_matter_are_accepted(name):
     assert not warned(UNAFFECTED[name](PrivacyAccountant(10.0, 1e-2)), ROWS, LABELS)
+
+
+@pytest.mark.parametrize("is_union", [False, True])
+def test_a_planned_pipeline_refuses_a_function_of_a_list(is_union):
+    accountant = PrivacyAccountant(10.0, 1e-2)
+    step = FunctionTransformer(np.exp)
+    if is_union:
+        step = make_union(step, DPStandardScaler(bounds=(0, 9)))
+    model = DPLogisticRegression(data_norm=9.0)
+    plan = split_budget(make_pipeline(step, model), 1.0, 1e-6, accountant)
+    with pytest.raises(ValueError, match=r"functiontransformer.*pass np.asarray\(X, dtype=float\)"):
+        plan.fit(ROWS, LABELS)
+    assert accountant.epsilon_spent == 0
+    plan.fit(np.asarray(ROWS, dtype=float), LABELS)
+    assert accountant.epsilon_spent == 1.0
 
 
 def test_lists_of_texts_are_accepted():
