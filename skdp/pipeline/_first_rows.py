@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 from joblib import parallel_config
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -16,7 +17,8 @@ from sklearn.utils import check_array
 
 from skdp._data._frames import take_rows
 from skdp._tools._functions import treats_rows_alone
-from skdp.pipeline._fit_params import SEARCHES
+from skdp.pipeline._combinations import stacked_width
+from skdp.pipeline._fit_params import SEARCHES, STACKS
 from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import accepted_entry, inner_parts
@@ -27,6 +29,7 @@ from skdp.pipeline._members import (
     SELECT_COLUMNS,
     SPLIT_LABELS,
     check_members,
+    count_labels,
     listed_candidates,
     targets_of_members,
 )
@@ -97,6 +100,8 @@ def _check_first_rows(estimator, X, y):
                 for target in targets_of_members(estimator, y):
                     if target is not None or y is None:
                         _check_first_rows(member, X, target)
+        if kind in STACKS and estimator.passthrough:
+            _check_passed_through(estimator, X, y)
 
 
 def _candidates_by_class(search):
@@ -127,6 +132,18 @@ def _check_transformed(tool, X, y):
             transformed = column if tool.func is None else tool.func(column)
         transformed = transformed.reshape(y.shape)
     _check_first_rows(tool.regressor, X, transformed)
+
+
+def _check_passed_through(stack, X, y):
+    """Raise the error of a stack's last stage for a row that it receives beside predictions."""
+    if not hasattr(X, "shape") or issparse(X):
+        return
+    rows = np.asarray(X)
+    width = stacked_width(stack, rows.shape[1], count_labels(stack, y))
+    (target,) = targets_of_members(stack, y)
+    if width is not None and target is not None:
+        predictions = np.zeros((len(rows), width - rows.shape[1]))
+        _check_first_rows(stack.final_estimator, np.hstack([predictions, rows]), target)
 
 
 def _is_private_search(estimator):

@@ -266,7 +266,7 @@ def _forms_of_member(tool, part, table):
     kind = sklearn_name(tool)
     form = table.form
     if part == "final_estimator":
-        width = stacked_width(tool, form.n_columns, _count_labels(tool, table.y))
+        width = stacked_width(tool, form.n_columns, count_labels(tool, table.y))
         return [UNKNOWN_FORM if width is None else form_of_table(np.empty((0, width)))]
     widths = []
     if kind in SELECT_COLUMNS:
@@ -286,7 +286,7 @@ def _forms_of_member(tool, part, table):
     return [UNKNOWN_FORM]
 
 
-def _count_labels(tool, y):
+def count_labels(tool, y):
     """Return the number of labels of a tool's target; None if it is unknown.
 
     Labels that a private classifier declares must occur. Without a declaration, the labels that

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
@@ -27,6 +27,7 @@ from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, SplineTransformer
 
 from skdp import (
+    DPDecisionTreeClassifier,
     DPGridSearchCV,
     DPLogisticRegression,
     DPRidge,
@@ -207,6 +208,22 @@ def test_columns_of_one_model_for_each_label_are_checked():
     with pytest.raises(ValueError, match="NaN"):
         TOOLS["cross_val_score"](model, X, np.arange(N_ROWS) % 3, accountant)
     assert accountant.epsilon_spent == 0
+
+
+@pytest.mark.parametrize("passthrough", [False, True])
+def test_the_last_stage_of_a_stack_receives_the_rows_that_its_members_accept(passthrough):
+    X, y = with_defect("missing")
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    tree = DPDecisionTreeClassifier(0.1, bounds=(-1, 1), accountant=accountant)
+    stack = StackingClassifier(
+        [("tree", tree)], classifier(accountant), cv=FOLDS, passthrough=passthrough
+    )
+    if passthrough:
+        with pytest.raises(ValueError, match="NaN"):
+            TOOLS["cross_val_score"](stack, X, y, accountant)
+        assert accountant.epsilon_spent == 0
+        X, y = table()
+    assert np.isfinite(TOOLS["cross_val_score"](stack, X, y, accountant)).all()
 
 
 @pytest.mark.parametrize("tool", ["cross_val_score", "GridSearchCV"])
