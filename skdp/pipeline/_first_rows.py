@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 
 from skdp._data._frames import take_rows
 from skdp._tools._functions import treats_rows_alone
+from skdp.base import TableEstimator
 from skdp.pipeline._combinations import stacked_width
 from skdp.pipeline._fit_params import SEARCHES, STACKS
 from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name
@@ -80,7 +81,12 @@ def check_rows(estimator, X, y=None):
 
 def _check_first_rows(estimator, X, y):
     """Raise the error of the first private fits for a row; see `check_rows`."""
-    if isinstance(estimator, FrozenEstimator) or not is_estimator(estimator):
+    if isinstance(estimator, FrozenEstimator):
+        if isinstance(estimator.estimator, TableEstimator):
+            # It is not fitted, but a score reads its predictions.
+            estimator.estimator._read_samples(X)
+        return
+    if not is_estimator(estimator):
         return
     kind = sklearn_name(estimator)
     if _is_private_search(estimator):

@@ -48,8 +48,10 @@ SPLIT_COLUMNS = frozenset(
     {"MultiOutputClassifier", "MultiOutputRegressor", "ClassifierChain", "RegressorChain"}
 )
 SPLIT_LABELS = frozenset({"OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"})
-# Tools that accept only labels as the target, and tools that pass their table on unchanged.
+# Tools that accept only labels as the target, or only two, and tools that pass their table on
+# unchanged.
 NEED_LABELS = ENCODE_LABELS | SPLIT_LABELS
+NEED_TWO_LABELS = frozenset({"FixedThresholdClassifier"})
 PASS_TABLE_ON = frozenset(
     "FeatureUnion VotingClassifier VotingRegressor StackingClassifier StackingRegressor "
     "OneVsRestClassifier MultiOutputClassifier MultiOutputRegressor SelectFromModel "
@@ -445,18 +447,27 @@ def _check_target(tool, table, name):
             raise ValueError(step_message(title, error)) from error
     if kind in ENCODE_LABELS and np.ndim(table.y) == 1:
         _check_all_classes_occur(tool, table.y, title)
-    if kind in SPLIT_LABELS:
+    if kind in SPLIT_LABELS | NEED_TWO_LABELS:
         _check_two_classes(tool, title)
+    if kind in NEED_TWO_LABELS and np.ndim(table.y) == 1:
+        n_labels = len(np.unique(target_array(table.y)))
+        if n_labels > 2:
+            refusal = ValueError(f"it accepts two labels, and y holds {n_labels}")
+            raise ValueError(step_message(title, refusal))
 
 
 def _check_two_classes(tool, title):
-    """Raise `ValueError` if a classifier declares more labels than the two that it receives.
+    """Raise `ValueError` if a classifier declares more labels than the two that it may receive.
 
-    The tool reads a single column of its scores, and would fail or return wrong labels.
+    A tool that splits labels reads a single column of its scores, and would fail or return wrong
+    labels.
     """
     for classes in declared_labels_of(tool):
         if classes is not None and len(np.unique(classes)) > 2:
             counted = count_of(len(np.unique(classes)), "class", "classes")
+            if sklearn_name(tool) in NEED_TWO_LABELS:
+                error = ValueError(f"it accepts two labels, but its classifier declares {counted}")
+                raise ValueError(step_message(title, error))
             error = ValueError(
                 f"its classifiers receive two labels, 0 and 1, but one declares {counted}: use "
                 "classes=[0, 1] or, to keep secret which labels occur, the private classifier "

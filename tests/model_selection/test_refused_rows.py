@@ -13,6 +13,7 @@ from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
@@ -208,6 +209,17 @@ def test_columns_of_one_model_for_each_label_are_checked():
     with pytest.raises(ValueError, match="NaN"):
         TOOLS["cross_val_score"](model, X, np.arange(N_ROWS) % 3, accountant)
     assert accountant.epsilon_spent == 0
+
+
+def test_rows_that_a_fitted_model_would_refuse_cost_nothing():
+    X, y = with_defect("missing")
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    model = FixedThresholdClassifier(FrozenEstimator(classifier(accountant).fit(*table())))
+    charged = accountant.epsilon_spent
+    with pytest.raises(ValueError, match="NaN"):
+        TOOLS["GridSearchCV"](model, X, y, accountant)
+    assert accountant.epsilon_spent == charged
+    assert np.isfinite(TOOLS["cross_val_score"](model, *table(), accountant)).all()
 
 
 @pytest.mark.parametrize("passthrough", [False, True])

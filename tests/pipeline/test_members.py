@@ -11,6 +11,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
+    FixedThresholdClassifier,
     GridSearchCV,
     KFold,
     RandomizedSearchCV,
@@ -358,3 +359,17 @@ def test_the_last_stage_of_a_stack_declares_only_labels_that_occur(cv):
         warnings.simplefilter("error", RawDataWarning)
         final = model(accountant, classes=[0, 1])
         StackingClassifier([("a", member)], final, cv=cv).fit(X, labels)
+
+
+@pytest.mark.parametrize("classes", [None, [0, 1, 2]])
+def test_a_threshold_is_for_two_labels(classes):
+    """Only the folds of a search that contain a third label would fail."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    score = make_dp_scorer("accuracy", accountant=accountant)
+    tool = FixedThresholdClassifier(model(accountant, classes=classes))
+    labels = np.arange(N) % 2
+    labels[7] = 2
+    for fitted in (tool, make_pipeline(scaler(accountant), tool)):
+        with pytest.raises(ValueError, match="it accepts two labels"):
+            GridSearchCV(fitted, {}, scoring=score, cv=FOLDS).fit(X, labels)
+    assert accountant.epsilon_spent == 0.0
