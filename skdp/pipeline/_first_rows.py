@@ -20,7 +20,7 @@ from skdp._tools._functions import treats_rows_alone
 from skdp.base import TableEstimator
 from skdp.pipeline._combinations import stacked_width
 from skdp.pipeline._fit_params import SEARCHES, STACKS
-from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name
+from skdp.pipeline._instances import fitted_params, is_estimator, sklearn_name
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import accepted_entry, inner_parts
 from skdp.pipeline._members import (
@@ -169,13 +169,15 @@ def _read_rows(container, X, y):
     steps = [step for step in find_steps(container) if is_estimator(step.estimator)]
     private = {step.name for step in steps if step.kind == "private"}
     others = [step for step in steps if step.name not in private]
-    unchecked = [step for step in others if not _applies_without_fit(step.estimator)]
+    unchecked = [step for step in others if not _applies_without_charge(step)]
     for step in unchecked:
         if private.intersection(step.before):
             continue
         # It would be fitted. A tool may pass the table on to private estimators, though.
-        if steps[0] is step:
+        if steps[0] is step and step.estimator is not container:
             _check_first_rows(step.estimator, X, y)
+        return
+    if not private:
         return
     model = strip_callbacks(clone(container))
     model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
@@ -200,7 +202,10 @@ def _array_of(rows):
     return table if table.dtype.kind in "biuf" else np.asarray(rows, dtype=object)
 
 
-def _applies_without_fit(step):
-    """Return True for a step of scikit-learn that learns nothing, and for a frozen step."""
-    is_known = sklearn_name(step) and accepted_entry(step) is not None
-    return isinstance(step, FrozenEstimator) or bool(is_known) or of_skdp(step) and is_private(step)
+def _applies_without_charge(step):
+    """Return True for a frozen step, or one of scikit-learn, whose output costs nothing."""
+    if step.kind == "local":
+        return False
+    estimator = step.estimator
+    is_known = sklearn_name(estimator) and accepted_entry(estimator) is not None
+    return isinstance(estimator, FrozenEstimator) or bool(is_known)

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -35,6 +36,7 @@ from skdp import (
     DPSimpleImputer,
     DPStandardScaler,
     PrivacyAccountant,
+    RandomizedResponseTransformer,
 )
 from skdp.model_selection import make_dp_scorer
 
@@ -276,3 +278,42 @@ def test_values_that_seldom_fail_are_not_warned_about():
     late = make_pipeline(scaler(accountant), FunctionTransformer(np.cbrt), classifier(accountant))
     TOOLS["GridSearchCV that stops"](late, X, y, accountant)
     assert accountant.epsilon_spent > 0
+
+
+@pytest.mark.filterwarnings("ignore::skdp.RawDataWarning")
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_the_check_charges_nothing_for_reports_of_rows(is_frozen):
+    """Each transform of randomized response is charged, so it is no part of the check."""
+    X, y = table()
+    X = (X > 0).astype(float)
+
+    def build(accountant):
+        reports = RandomizedResponseTransformer(
+            0.1, categories=[[0.0, 1.0]] * 3, accountant=accountant
+        )
+        if is_frozen:
+            reports = FrozenEstimator(reports.fit(X))
+        return make_pipeline(reports, classifier(accountant))
+
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    model = build(accountant)
+    scoring = score(accountant)
+    for train, test in FOLDS.split(X):
+        scoring(clone(model).fit(X[train], y[train]), X[test], y[test])
+    by_tool = PrivacyAccountant(100.0, 1e-2)
+    TOOLS["cross_val_score"](build(by_tool), X, y, by_tool)
+    assert accountant.epsilon_spent == by_tool.epsilon_spent > 0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_candidate_without_private_steps_is_not_read():
+    X, y = table()
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    pipe = Pipeline([("step", "passthrough"), ("model", classifier(accountant))])
+    GridSearchCV(
+        pipe, {"step": ["passthrough", scaler(accountant)]}, scoring=score(accountant), cv=FOLDS
+    ).fit(X, y)
+    empty = Pipeline([("model", "passthrough")])
+    grid = {"model": ["passthrough", classifier(accountant)]}
+    search = GridSearchCV(empty, grid, scoring=score(accountant), cv=FOLDS).fit(X, y)
+    assert isinstance(search.best_estimator_["model"], DPLogisticRegression)
