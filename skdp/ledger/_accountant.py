@@ -834,7 +834,8 @@ class PrivacyAccountant(LedgerView):
         """Return the identity of the data set that bears the charges of this one."""
         state = self._shared.state
         if state.config is not None and state.reserved_from is None:
-            return self.identity
+            # A handle that has charged knows its ledger's identity.
+            return self._shared.identity or self.identity
         return self._root().identity
 
     def _handles_of(self, hashes):
