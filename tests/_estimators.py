@@ -112,10 +112,14 @@ LISTED = [
     ),
     DPMeanTransformer(),
     DPMeanTransformer(bounds=(-10, 10)),
+    # The noise that is chosen needs no delta, so a fit spends less than it may.
+    DPMeanTransformer(delta=1e-6, bounds=(-10, 10)),
     DPMeanTransformer(delta=1e-6, bounds=(-10, 10), mechanism="gaussian"),
     DPHistogramTransformer(),
     DPHistogramTransformer(epsilon=2.0, bounds=(-10, 10), edges="uniform", encode="cumulative"),
     DPHistogramTransformer(edges=[-1.0, 0.0, 1.0], encode="density"),
+    # As for `DPMeanTransformer(delta=1e-6)`: the noise that is chosen needs no delta.
+    DPHistogramTransformer(delta=1e-6, edges=[-1.0, 0.0, 1.0]),
     DPHistogramTransformer(categories=[0, 1, 2], other=2, encode="ordinal"),
     DPKBinsDiscretizer(),
     DPKBinsDiscretizer(delta=1e-6, bounds=(-10, 10), encode="ordinal"),

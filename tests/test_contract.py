@@ -141,6 +141,17 @@ def test_dp_contract(estimator, check):
     check(estimator)
 
 
+# Other parameters may choose noise that needs no delta. A fit then spends less than it may.
+WITHOUT_DELTA = [e for e in ESTIMATORS if e.get_params(deep=False).get("delta") == 0.0]
+
+
+@pytest.mark.parametrize("name", ["check_cost_of_mechanisms", "check_statement"])
+@pytest.mark.parametrize("estimator", WITHOUT_DELTA, ids=repr)
+def test_charge_and_statement_agree_if_delta_is_allowed(estimator, name):
+    check = next(c for c in dp_checks() if c.__name__ == name)
+    check(clone(estimator).set_params(delta=1e-6))
+
+
 @pytest.mark.parametrize("estimator", [e for e in FIRST_OF_CLASS if hasattr(e, "_statement")])
 def test_a_statement_that_cannot_be_made_costs_nothing(estimator, monkeypatch):
     def fail(self, plan):

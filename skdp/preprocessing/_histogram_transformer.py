@@ -138,7 +138,9 @@ class DPHistogramTransformer(PlannedTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive, for bounds, edges and counts together.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With many columns, a positive delta makes the noise smaller.
+        Largest delta of a fit, in [0, 1). With many columns, Gaussian noise, which needs a positive
+        delta, is smaller. If the bins are known and other noise is smaller, a fit is charged, and
+        `privacy_` states, a delta of 0.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of the numeric columns without declared edges: numbers or arrays of shape
         (n_features,), or one pair per column. It must not be computed from the data. "auto" finds

@@ -131,7 +131,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). Laplace noise does not spend it.
+        Largest delta of a fit, in [0, 1). A fit with Laplace noise needs no delta: it is charged,
+        and `privacy_` states, a delta of 0.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of each feature: numbers or arrays of shape (n_features,), or one pair per column,
         within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from the data.

@@ -125,7 +125,7 @@ class Case:
 
     @property
     def privacy_cost(self):
-        """The claimed cost of a release, (epsilon, delta)."""
+        """The claimed cost of a release, (epsilon, delta). A fit may spend less delta."""
         self.needs("epsilon")
         return self.params["epsilon"], self.params.get("delta", 0.0)
 
@@ -135,14 +135,28 @@ class Case:
         return PrivacyAccountant(n_releases * epsilon, min(n_releases * delta, 0.5))
 
     def check_charges(self, charges, n_releases):
-        """Check that a ledger contains the charges of this number of releases."""
+        """Check that a ledger contains the charges of this number of releases, and return the cost.
+
+        Each must cost the epsilon of the parameters and at most their delta: a fit that may choose
+        its noise spends no delta if it chooses noise that needs none. The choice depends on public
+        facts alone, so all these releases cost the same.
+
+        Returns
+        -------
+        tuple of (epsilon, delta)
+            The cost of each charge.
+        """
         costs = {(charge.epsilon, charge.delta) for charge in charges}
         assert len(charges) == n_releases, (
             f"{count_of(n_releases, 'release')} caused {count_of(len(charges), 'charge')}"
         )
-        assert costs == {self.privacy_cost}, (
-            f"the charges cost {costs}, but the claim is {self.privacy_cost}"
+        assert len(costs) == 1, f"releases with the same parameters cost {sorted(costs)}"
+        cost = costs.pop()
+        epsilon, delta = self.privacy_cost
+        assert cost[0] == epsilon and cost[1] <= delta, (
+            f"each charge costs {cost}, but the claim is {self.privacy_cost}"
         )
+        return cost
 
     def seed_params(self, seed):
         """Return the parameters of a fit with this seed; None for noise that is not seeded."""

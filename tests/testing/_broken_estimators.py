@@ -25,7 +25,7 @@ from skdp.base import (
     relation_of,
     row_wise_answer,
 )
-from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
+from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism
 from tests._private import plan_quantiles, plan_release
 
 
@@ -215,6 +215,41 @@ class UnderstatedMean(PlainMean):
 
     def _charge(self):
         self.accountant.charge(PureDP(self.epsilon / 2.0), epsilon=self.epsilon)
+
+
+class MeanWithDelta(PrivateMean):
+    """May spend delta, but draws Laplace noise, which needs none."""
+
+    def __init__(self, epsilon=1.0, *, delta=1e-6, accountant=None, random_state=None):
+        super().__init__(epsilon, accountant=accountant, random_state=random_state)
+        self.delta = delta
+
+
+class OverstatedDeltaMean(MeanWithDelta):
+    """States the delta that it may spend, and charges none."""
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.privacy_ = replace(self.privacy_, delta=self.delta)
+        return self
+
+
+class FreeDeltaMean(MeanWithDelta):
+    """Draws Gaussian noise, which needs delta, and is charged for Laplace noise."""
+
+    def _total(self, X, mechanism, source):
+        sensitivity = np.sqrt(mechanism.sensitivity * X.shape[1])
+        gaussian = GaussianMechanism(self.epsilon, self.delta, sensitivity)
+        return super()._total(X, gaussian, source)
+
+
+class SpendthriftMean(MeanWithDelta):
+    """Spends more delta than it may."""
+
+    def _mechanism(self, n_features):
+        spent = 2.0 * self.delta
+        sensitivity = super()._mechanism(n_features).sensitivity
+        return GaussianMechanism(self.epsilon, spent, sensitivity)
 
 
 class HoardedNoiseMean(PrivateMean):

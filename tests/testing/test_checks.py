@@ -50,6 +50,10 @@ MORE = [
     ("check_exact_spend", zoo.LateMean()),
     ("check_charge_before_touch", zoo.LateMean()),
     ("check_cost_of_mechanisms", zoo.UnderstatedMean()),
+    # Less delta than the parameters allow may be spent, but only by noise that needs no more.
+    ("check_cost_of_mechanisms", zoo.FreeDeltaMean()),
+    ("check_statement", zoo.OverstatedDeltaMean()),
+    ("check_statement", zoo.SpendthriftMean()),
     ("check_exact_spend", zoo.ForgetfulMean()),
     ("check_no_raw_statistic", zoo.HoardingMean()),
     ("check_no_raw_statistic", zoo.RepeatingMean()),
@@ -261,3 +265,8 @@ def test_a_plan_that_is_left_out_is_named_before_anything_is_charged():
 )
 def test_an_estimator_that_has_them_keeps_the_contract(name):
     CHECKS[f"check_{name}"](zoo.MeanOfColumns())
+
+
+@pytest.mark.parametrize("name", ["exact_spend", "cost_of_mechanisms", "statement", "neighbors"])
+def test_a_fit_may_spend_less_delta_than_it_is_allowed(name):
+    CHECKS[f"check_{name}"](zoo.MeanWithDelta())
