@@ -3,25 +3,25 @@
 import argparse
 import csv
 import json
-import math
 import sys
 from datetime import UTC, datetime
 from functools import reduce
 from importlib import import_module
+from inspect import signature
 
 from skdp._reports._document import PrivacyReport
 from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._bounds import METHODS
 from skdp.exceptions import LedgerError
-from skdp.ledger import chain_end
+from skdp.ledger import PrivacyAccountant, chain_end
 from skdp.ledger._accountant import ledger_reports
 from skdp.ledger._registry import BUILT_IN_ADDRESSES
 from skdp.ledger._view import ledger_records
 from skdp.pipeline import check_pipeline
 from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
-from skdp.utils._validation import RELATIONS, check_integer
+from skdp.utils._validation import RELATIONS, check_integer, check_is_estimator
 
 EXIT_CODES = """exit codes:
   0  success; the ledger's hash chain is intact
@@ -156,10 +156,15 @@ def _add_epsilon_command(commands):
 
 def _date(text):
     """Return a date or time in ISO format as a UTC time, as ledgers store it."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).isoformat(timespec="seconds")
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a date or time, such as 2026-01-31 or 2026-01-31T12:00:00+00:00"
+        ) from None
 
 
 def _reports(options):
@@ -218,36 +223,75 @@ def _export(options):
         writer.writerow(row | {"dataset": name, "body": json.dumps(row["body"], sort_keys=True)})
 
 
-def _price(options):
-    """Print the privacy cost of one fit of a pipeline, or of a fit per fold."""
-    module, _, name = options.path.partition(":")
+def _imported(path):
+    """Return the estimator at ``module:object``, or the one that the function there returns."""
+    module, _, name = path.partition(":")
     try:
+        if module.startswith("."):
+            raise ImportError("a relative name has no package here")
         estimator = reduce(getattr, name.split("."), import_module(module))
     except (AttributeError, ImportError, ValueError) as error:
         raise ValueError(
-            f"{options.path!r} cannot be imported: {error}. Write module:object, for example "
+            f"{path!r} cannot be imported: {error}. Write module:object, for example "
             "mypackage.models:pipeline"
         ) from None
+    if callable(estimator):
+        try:
+            signature(estimator).bind()
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{path!r} must be an estimator, or a function without required arguments that "
+                "returns one"
+            ) from None
+        estimator = estimator()
+    check_is_estimator(estimator, path)
+    return estimator
+
+
+def _price(options):
+    """Print the privacy cost of one fit of a pipeline, or of a fit per fold."""
+    estimator = _imported(options.path)
     n_folds = 1
     if options.folds is not None:
         n_folds = check_integer(options.folds, "--folds", 1)
     n_rows = options.rows
     if n_rows is not None and n_folds > 1:
-        # The smallest training set: all rows except the largest fold.
-        n_rows -= math.ceil(n_rows / n_folds)
-    if callable(estimator):
-        estimator = estimator()
+        # The smallest training set: all rows except the largest fold, in whole numbers.
+        n_rows = check_integer(n_rows, "--rows", n_folds)
+        n_rows -= -(-n_rows // n_folds)
     checked = check_pipeline(estimator, n_samples=n_rows, n_features=options.columns)
     total = {"epsilon": n_folds * checked.epsilon, "delta": n_folds * checked.delta}
     text = str(checked)
     if n_folds > 1:
         cost = format_rounded_up(total["epsilon"], total["delta"])
+        rules = _composition_rules(estimator)
         text += f"\n\n{n_folds} folds cost "
         if not checked.exact:
-            text += "at least "
-        text += f"({cost}): "
-        text += f"accountant.reserve({cost}) charges them as one"
+            text += f"at least ({cost})"
+        elif rules:
+            text += f"({cost}) by basic composition; composition={', '.join(rules)} may give less"
+        elif _protects_groups(estimator):
+            text += f"({cost})"
+        else:
+            text += f"({cost}): accountant.reserve({cost}) charges them as one"
     _print(options, checked.to_dict() | {"folds": n_folds, "total": total}, text)
+
+
+def _ledger_configs(estimator):
+    """Return the configurations of the ledgers that the steps of an estimator charge."""
+    values = estimator.get_params(deep=True).values()
+    return [value.config for value in values if isinstance(value, PrivacyAccountant)]
+
+
+def _composition_rules(estimator):
+    """Return the names of the composition rules, other than basic, of an estimator's ledgers."""
+    rules = dict.fromkeys(config.composition for config in _ledger_configs(estimator))
+    return [repr(rule) for rule in rules if rule != "basic"]
+
+
+def _protects_groups(estimator):
+    """Return True if a ledger of an estimator protects groups of rows, and can reserve nothing."""
+    return any(config.max_rows > 1 for config in _ledger_configs(estimator))
 
 
 def _epsilon(options):

@@ -110,6 +110,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     outputs : tuple of str
         Names of the outputs that the estimator computes from its public attributes: "predictions",
         and "transformed rows", which also depend on the rows that are transformed.
+    ledger : str
+        The identity of the ledger, which is the hash of the data set's opening record; empty
+        without an accountant. Data sets of two ledgers may have the same name. After several calls,
+        the identity of the last one that was charged to a ledger.
     """
 
     estimator: str
@@ -138,6 +142,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     calls: tuple = ()
     is_fit: bool = True
     outputs: tuple = (PREDICTIONS,)
+    ledger: str = ""
 
     # Rows that the printed text omits. They serve to check the mathematics or the ledger.
     of_the_noise = ("noise scale", "sensitivity", "noise multiplier", "stages", "record", "version")
@@ -152,7 +157,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return tuple(dict.fromkeys(name for name in names if name))
 
     def datasets_of(self, hashes):
-        """Return the names of the data sets whose ledgers have the records with these hashes.
+        """Return the data sets whose ledgers have the records with these hashes.
 
         Parameters
         ----------
@@ -161,14 +166,15 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
 
         Returns
         -------
-        tuple of str
+        tuple of (str, str)
+            The name of each data set, and the identity of its ledger.
         """
         calls = [
             call
             for call in self.calls or (self,)
             if any(charge.hash in hashes for charge in call.charges)
         ]
-        return tuple(dict.fromkeys(call.dataset for call in calls if call.dataset))
+        return tuple(dict.fromkeys((call.dataset, call.ledger) for call in calls if call.dataset))
 
     @property
     def is_charged_later(self):
@@ -375,15 +381,23 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
 
     def _describe_datasets(self):
         """Return the name of the data set, or that of each call if the calls used several."""
-        if len({call.dataset for call in self.calls}) < 2:
+        if len({(call.dataset, call.ledger) for call in self.calls}) < 2:
             return self.dataset
         places = []
         for call in self.calls:
             place = "none"
             if call.dataset:
-                place = repr(call.dataset)
+                place = self._name_dataset(call)
             places.append((call, place))
         return _label_calls(places)
+
+    def _name_dataset(self, call):
+        """Return the name of a call's data set, with a number if several ledgers have the name."""
+        ledgers = [other.ledger for other in self.calls if other.dataset == call.dataset]
+        numbers = {ledger: i for i, ledger in enumerate(dict.fromkeys(ledgers), start=1)}
+        if len(numbers) == 1:
+            return repr(call.dataset)
+        return f"{call.dataset!r} of ledger {numbers[call.ledger]}"
 
     def _describe_record(self):
         """Return the record of the charge in the ledger, or the reason why there is none."""
@@ -412,7 +426,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
                     records = [records[0], others, records[-1]]
                 place = ""
                 if first.dataset:
-                    place = f"data set {first.dataset!r}, "
+                    place = f"data set {self._name_dataset(first)}, "
                 noun = "records"
                 if len(range_of_calls) == 1:
                     noun = "record"
@@ -472,6 +486,7 @@ def joined_statement(calls, epsilon, delta, unit, composition="basic"):
         seeded=any(call.seeded for call in calls),
         version=_join_distinct([call.version for call in calls]),
         record=next((call.record for call in reversed(calls) if call.record), ""),
+        ledger=next((call.ledger for call in reversed(calls) if call.ledger), ""),
         # One call may assume more, such as rows without an id that are of distinct persons.
         unit=max((call.unit for call in calls), key=len),
         trust_model=_join_distinct([call.trust_model for call in calls]),
@@ -487,8 +502,9 @@ def joined_statement(calls, epsilon, delta, unit, composition="basic"):
 def _composition_of_calls(calls, rule):
     """Return a description of how the costs of the calls add up, also with those of other fits."""
     texts = list(dict.fromkeys(call.composition for call in calls))
+    ledgers = {(call.dataset, call.ledger) for call in calls}
     # The text on a plan names the cost of a single call.
-    if len(texts) == 1 and not texts[0].startswith(PART_OF_PLAN):
+    if len(texts) == len(ledgers) == 1 and not texts[0].startswith(PART_OF_PLAN):
         return texts[0]
     places = []
     for call in calls:
@@ -500,8 +516,8 @@ def _composition_of_calls(calls, rule):
 
 
 def _place_of(call):
-    """Return the data set of a call, and whether the call was charged to it."""
-    return call.dataset, bool(call.record)
+    """Return the data set and ledger of a call, and whether the call was charged to it."""
+    return call.dataset, call.ledger, bool(call.record)
 
 
 def _consecutive(calls, key_of):

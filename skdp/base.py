@@ -50,7 +50,7 @@ from skdp._fitting._fit_context import (
     forget_fitted,
     private_fit,
 )
-from skdp._fitting._members import check_members_around
+from skdp._fitting._members import check_members_around, is_checking_members
 from skdp._fitting._release_context import (
     EMPTY_EVENT,
     GROUPS_WITHOUT_PERSON_UNIT,
@@ -487,8 +487,8 @@ def _check_callers_of(estimator, occasion):
         True if the steps around the estimator were already checked by an enclosing plan.
     """
     accountant = getattr(estimator, "accountant", None)
-    # The callers of an outer release were checked when that release began.
-    if is_inside_release() or isinstance(accountant, Allowance):
+    # The callers of an outer release, or of a check of members, were checked when that began.
+    if is_inside_release() or is_checking_members() or isinstance(accountant, Allowance):
         return False
 
     def policy():
@@ -551,7 +551,7 @@ def _check_sent_holder(accountant):
 
 def _check_callers_of_holder(name, accountant, occasion):
     """Raise or warn if a tool around the clone or pickle of an accountant reads raw rows."""
-    if is_inside_release():
+    if is_inside_release() or is_checking_members():
         return
     try:
         terms = terms_of(accountant)

@@ -254,12 +254,37 @@ def test_what_an_import_path_costs(arguments, epsilon, tmp_path, monkeypatch, ca
 
 @pytest.mark.parametrize(
     "arguments",
-    [["json:nothing"], ["no_such_module:x"], ["json"], ["skdp:DPRidge", "--folds", "0"]],
+    [
+        ["json:nothing"],
+        ["no_such_module:x"],
+        ["json"],
+        [".models:x"],
+        ["..:x"],
+        # These are no estimators, or functions that return none.
+        ["json:dumps"],
+        ["skdp:__version__"],
+        ["os:getcwd"],
+        ["skdp:DPRidge", "--folds", "0"],
+        ["skdp:DPRidge", "--rows", "3", "--folds", "5"],
+        ["skdp:DPRidge", "--rows", "9" * 400, "--folds", "2"],
+    ],
 )
 def test_what_cannot_be_priced_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["price", *arguments])
     assert stopped.value.code == 2
+    assert capsys.readouterr().err.startswith("usage:")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "now", "2020-13-01", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00"]
+)
+@pytest.mark.parametrize("action", ["show", "export"])
+def test_what_is_no_date_exits_with_2(action, text, ledger, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["ledger", action, str(ledger), "--since", text])
+    assert stopped.value.code == 2
+    assert f"argument --since: {text!r} is not a date or time" in capsys.readouterr().err
 
 
 def test_a_data_set_is_no_formula_in_a_table(tmp_path, capsys):
@@ -267,3 +292,27 @@ def test_a_data_set_is_no_formula_in_a_table(tmp_path, capsys):
     PrivacyAccountant(1.0, 0.0, ledger=path, dataset="=1+1")
     assert main(["ledger", "export", str(path), "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("1,'=1+1,open,")
+
+
+@pytest.mark.parametrize("config", ["", "composition='zcdp'", "unit='group', max_rows=2"])
+def test_folds_are_reserved_only_where_the_ledger_can_reserve(
+    config, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "folded_models.py").write_text(
+        "from skdp import DPRidge, PrivacyAccountant\n"
+        f"accountant = PrivacyAccountant(9.0, 1e-4, {config})\n"
+        "model = DPRidge(target_bounds=(0, 1), accountant=accountant)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "folded_models", raising=False)
+    main(["price", "folded_models:model", "--rows", "90", "--columns", "2", "--folds", "2"])
+    last = capsys.readouterr().out.rstrip().rpartition("\n")[2]
+    accountant = sys.modules["folded_models"].accountant
+    try:
+        accountant.reserve(1.0, 1e-6)
+        can_reserve = True
+    except ValueError:
+        can_reserve = False
+    assert last.startswith("2 folds cost (2, ")
+    assert ("reserve" in last) is can_reserve
+    assert ("by basic composition; composition='zcdp' may give less" in last) is ("zcdp" in config)

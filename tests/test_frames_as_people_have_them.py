@@ -290,3 +290,44 @@ def test_a_column_without_values_has_a_type_of_its_own(model, tmp_path):
             values = values.toarray().tolist() if issparse(values) else values.tolist()
         expected = expected or values
         assert values == expected, name
+
+
+PAIRS = [(i % 7 / 7, "ab"[i % 2]) for i in range(50)]
+NO_TABLES = {
+    "dict": ({"x": [x for x, _ in PAIRS], "word": [word for _, word in PAIRS]}, "pd.DataFrame"),
+    "records": ([{"x": x, "word": word} for x, word in PAIRS], "pd.DataFrame"),
+    "structured": (np.array(PAIRS, dtype=[("x", float), ("word", "U1")]), "pd.DataFrame"),
+    "numbers in records": (np.array([(x, x) for x, _ in PAIRS], dtype="f8,f8"), "pd.DataFrame"),
+    "reader": (pa.table({"x": [x for x, _ in PAIRS]}).to_reader(), "X.read_all()"),
+    "structs": (pl.DataFrame(PAIRS, orient="row").to_struct(), "X.struct.unnest()"),
+    "iterator": (iter(PAIRS), "a list of rows"),
+    "set": ({*PAIRS}, "a list of rows"),
+    "path": ("table.parquet", "pathlib.Path"),
+}
+
+
+@pytest.mark.parametrize("form", NO_TABLES)
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPAdditiveClassifier(),
+        DPLogisticRegression(data_norm=2.0),
+        DPStandardScaler(bounds=(0, 1)),
+        DPTableSynthesizer(),
+        None,
+    ],
+    ids=lambda model: "tabular_pipeline" if model is None else type(model).__name__,
+)
+def test_what_is_no_table_is_refused_with_the_remedy(model, form):
+    table, remedy = NO_TABLES[form]
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    if model is None:
+        charged = tabular_pipeline("classifier", accountant=accountant)
+    else:
+        charged = clone(model).set_params(accountant=accountant)
+    with pytest.raises(ValueError, match="Expected 2D array, got") as caught:
+        charged.fit(table, [word == "a" for _, word in PAIRS])
+    assert remedy in str(caught.value)
+    # scikit-learn would print the rows.
+    assert "0.857" not in str(caught.value)
+    assert not accountant.charges

@@ -214,3 +214,98 @@ def test_calls_on_the_same_rows_cost_what_the_ledger_says(composition):
         model.partial_fit(rows, y, classes=[0, 1])
     spent = accountant.epsilon_spent, accountant.delta_spent
     assert (model.privacy_.epsilon, model.privacy_.delta) == pytest.approx(spent, rel=1e-9)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+@pytest.mark.parametrize("n_ledgers", [1, 2, 3])
+def test_ledgers_with_data_sets_of_one_name_are_told_apart(n_ledgers, composition):
+    accountants = [PrivacyAccountant(1e3, 0.5, composition=composition) for _ in range(n_ledgers)]
+    model = sgd()
+    for accountant in accountants:
+        model.set_params(accountant=accountant).partial_fit(X, Y).partial_fit(X, Y)
+    rows = dict(model.privacy_.rows())
+    for i in range(1, n_ledgers + 1):
+        for name in ("data set", "record"):
+            assert (f"'default' of ledger {i}" in rows[name]) == (n_ledgers > 1)
+    assert rows["composition"].startswith(f"{composition}, over the calls") == (n_ledgers > 1)
+    unread = privacy_report(model.privacy_).summary.facts
+    plural = n_ledgers > 1
+    assert any("the ledgers are not in this report" in text for _, text in unread) is plural
+    report = privacy_report(model, *accountants)
+    (total,) = report.totals
+    hashes = {budget.head_hash[:12] for budget in report.budgets}
+    assert len(hashes) == n_ledgers
+    if plural:
+        assert all(sum(hash_ in part for part in total.parts) == 1 for hash_ in hashes)
+
+
+@pytest.mark.parametrize("sources", ["relations", "units", "ledgers", "reserved", "roots"])
+def test_each_fact_of_a_report_has_a_name_of_its_own(sources):
+    configs = {
+        "relations": ({}, {"relation": "replace_one"}),
+        "units": ({}, {"unit": "group", "max_rows": 2}),
+    }
+    accountants = [
+        PrivacyAccountant(1e3, 0.5, **config) for config in configs.get(sources, ({}, {}))
+    ]
+    if sources in ("reserved", "roots"):
+        accountants = [accountant.reserve(50.0) for accountant in accountants]
+    models = [sgd().set_params(accountant=a).fit(X, Y) for a in accountants]
+    if sources == "roots":
+        # Only the reserved budgets are in the report, and the first ledger.
+        models = [accountant.report() for accountant in accountants]
+        models.append(PrivacyAccountant(1.0, 0.0))
+    report = privacy_report(*models)
+    facts = report.summary.facts
+    assert report.to_dict()["summary"] == {
+        "conclusion": list(report.summary.conclusion),
+        **dict(facts),
+    }
+    assert len(dict(facts)) == len(facts)
+
+
+@pytest.mark.parametrize("n_seeded", [0, 1, 2, 3])
+def test_a_report_says_how_many_releases_of_one_class_were_seeded(n_seeded):
+    models = [
+        sgd().set_params(random_state=0 if i < n_seeded else None).fit(X, Y) for i in range(3)
+    ]
+    text = " ".join(privacy_report(*models).summary.conclusion)
+    subjects = {
+        0: None,
+        1: "The noise of 1 of 3 releases by DPSGDClassifier was SEEDED",
+        2: "The noise of 2 of 3 releases by DPSGDClassifier was SEEDED",
+        3: "The noise was SEEDED",
+    }
+    assert ("SEEDED" in text) == (n_seeded > 0)
+    assert n_seeded == 0 or subjects[n_seeded] in text
+
+
+FILTERS = {"user": ("", "amy"), "purpose": ("", "a study"), "since": ("2026-01-01",)}
+
+
+@pytest.mark.parametrize(
+    "values", [*itertools.product(*((None, *options) for options in FILTERS.values()))]
+)
+def test_a_selection_is_described_in_words(values):
+    accountant = ledger("north")
+    accountant.as_user("amy", purpose="a study").charge(PureDP(0.1))
+    filters = dict(zip(FILTERS, values, strict=True))
+    report = accountant.report().select(**filters)
+    words = {
+        ("user", ""): "of no named user",
+        ("user", "amy"): "of user amy",
+        ("purpose", ""): "for no named purpose",
+        ("purpose", "a study"): "for purpose a study",
+        ("since", "2026-01-01"): "since 2026-01-01",
+    }
+    expected = " ".join(words[item] for item in filters.items() if item[1] is not None)
+    summary = dict(report.summary())
+    if not expected:
+        assert report.shown == ""
+        assert "charges" not in summary
+        return
+    assert summary["charges"].startswith(f"only those {expected} are listed;")
+    document = privacy_report(report).to_text()
+    assert f"(only those {expected} are listed)" in " ".join(document.split())
+    # The totals cover charges that are not listed, whose noise may be seeded.
+    assert "No one who sees a release knows a seed of its noise." in document

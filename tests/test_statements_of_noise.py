@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp import PrivacyAccountant, privacy_report
 from skdp.accounting import PureDP
+from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism
 from tests._draws import missing_draws, record_draws
 from tests._estimators import LISTED
 
@@ -115,6 +116,29 @@ def test_finer_bounds_are_said_to_be_found_of_narrow_columns_only(scale):
     (finer,) = [stage for stage in statement.stages if stage.name.startswith("finer")]
     assert re.search(r"in each of at most \d levels, none if no column is narrow", str(finer))
     assert "levels of 2 narrow columns" in finer.law or "levels of 1 narrow column" in finer.law
+
+
+@pytest.mark.parametrize("n_wide", [0, 1, 3])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_stated_noise_of_finer_bounds_is_drawn_or_the_largest(monkeypatch, delta, n_wide):
+    drawn = []
+    for mechanism in (GeometricMechanism, LaplaceMechanism, GaussianMechanism):
+        release = mechanism.release
+
+        def release_and_note(self, values, release=release, **options):
+            drawn.append(self.scale)
+            return release(self, values, **options)
+
+        monkeypatch.setattr(mechanism, "release", release_and_note)
+    # One narrow column, and others that are not.
+    columns = [RNG.uniform(size=(4000, 1)) * 1e-3 + 1.0, RNG.normal(size=(4000, n_wide)) * 100]
+    model = skdp.DPHistogramNB(8.0, delta=delta, classes=[0, 1])
+    statement = model.fit(np.hstack(columns), np.arange(4000) % 2).privacy_
+    (finer,) = [stage for stage in statement.stages if stage.name.startswith("finer")]
+    is_drawn = any(scale == pytest.approx(finer.scale) for scale in drawn)
+    says_at_most = "no more noise for another number of columns" in finer.law
+    assert is_drawn or says_at_most
+    assert says_at_most is (n_wide > 0)
 
 
 def unit_cases():

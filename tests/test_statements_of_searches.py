@@ -269,3 +269,49 @@ def test_a_missing_ledger_says_what_creates_another(tmp_path, removed):
     with pytest.raises(LedgerError, match="there is no ledger") as error:
         accountant.charge(PureDP(0.25))
     assert (f"remove {lock.name} too" in str(error.value)) is (removed == "ledger")
+
+
+def outer_search(name, inner, accountant):
+    if name == "search":
+        return skdp.DPGridSearchCV(
+            skdp.DPTunedThresholdClassifierCV(inner, delta=1e-6),
+            {"scoring": ["accuracy", "f1"]},
+            epsilon=4.0,
+            delta=1e-5,
+            refit=False,
+            strategy="holdout",
+            accountant=accountant,
+            random_state=0,
+        )
+    classes = {
+        "threshold": skdp.DPTunedThresholdClassifierCV,
+        "calibration": skdp.DPCalibratedClassifierCV,
+    }
+    return classes[name](inner, epsilon=4.0, delta=1e-5, accountant=accountant, random_state=0)
+
+
+@pytest.mark.parametrize("place", ["none", "ledger", "reserved"])
+@pytest.mark.parametrize("name", ["threshold", "calibration", "search"])
+def test_a_search_inside_another_is_charged_and_stated_once(name, place):
+    accountant = None
+    if place != "none":
+        accountant = PrivacyAccountant(9.0, 1e-4, dataset="clinic")
+    if place == "reserved":
+        accountant = accountant.reserve(5.0, 5e-5)
+    grid = {"C": [0.1, 1.0]}
+    inner = skdp.DPGridSearchCV(logistic(), grid, delta=1e-6, cv=2)
+    report = privacy_report(outer_search(name, inner, accountant).fit(X, Y))
+    outer, *published = report.statements
+    assert len(published) >= 2
+    (total,) = report.totals
+    assert (total.epsilon, total.delta, total.n_charges) == (outer.epsilon, outer.delta, 1)
+    first = published[0]
+    for statement in published:
+        assert statement.charges == outer.charges
+        assert (statement.epsilon, statement.delta) == (outer.epsilon, outer.delta)
+        assert statement.dataset == outer.dataset
+        assert (statement.composition, statement.part_of) == (first.composition, first.part_of)
+        assert ("that was charged as one" in statement.composition) == (place != "none")
+        assert statement.part_of.startswith(outer.estimator)
+        # No outer fit in this test is a refit to all rows.
+        assert all("within the training part" in stage.reads for stage in statement.stages)

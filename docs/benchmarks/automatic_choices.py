@@ -1,7 +1,7 @@
 """Processor time and test loss of linear models with automatic settings, beside scikit-learn's.
 
 Usage: python docs/benchmarks/automatic_choices.py [--rows n ...] [--fits n] [--models name ...]
-       [--epsilon e ...] [--save FILE] [--unwhitened]
+       [--epsilon e ...] [--table name] [--save FILE] [--unwhitened]
        python docs/benchmarks/automatic_choices.py --compare FILE FILE
 
 Tables are simulated: 20 correlated columns of unequal variances, scaled so that few rows are longer
@@ -12,6 +12,11 @@ of the process, which other work on the machine hardly touches, their ratio, and
 scikit-learn's, in units of the sampling error: 20 / (2 n) times the loss's variance per unit of
 curvature (1 for classes and for counts, the residual variance for squared errors).
 
+``--table`` selects other rows, to which only regressors are fitted: ``correlated`` columns, whose
+variances differ by a factor of 10^5 and which are all of use, ``heavy`` tails (t distributions with
+three degrees of freedom), and, with ``SKDP_DATA``, the real tables ``california_housing``,
+``credit_default`` and ``bank_marketing``. Fits to the training rows of a real table differ only in
+their noise; its target is in [0, 1], and only models of squared errors are fitted.
 ``--unwhitened`` fits models to rows that are never whitened.
 ``--compare`` prints mean differences of the test losses of two saved runs with their standard
 errors, in the same units.
@@ -27,6 +32,7 @@ import time
 import warnings
 
 import numpy as np
+from _tables import load, read_rows
 from scipy.special import expit
 from sklearn.linear_model import (
     LinearRegression,
@@ -47,6 +53,18 @@ DATA_NORM = 3.0
 TARGET_BOUNDS = (-4.0, 4.0)
 COUNT_BOUNDS = (0.0, 20.0)
 NOISE_STD = 0.5
+# Columns of california_housing and their public ranges.
+CALIFORNIA = {
+    "longitude": (-125.0, -114.0),
+    "latitude": (32.0, 42.0),
+    "housing_median_age": (0.0, 52.0),
+    "total_rooms": (0.0, 10_000.0),
+    "total_bedrooms": (0.0, 2000.0),
+    "population": (0.0, 5000.0),
+    "households": (0.0, 2000.0),
+    "median_income": (0.0, 15.0),
+}
+HOUSE_VALUES = (0.0, 500_001.0)
 
 
 def table(n_rows, seed):
@@ -61,6 +79,42 @@ def table(n_rows, seed):
     X += 0.5 * scales
     score = 0.25 * (X @ weights)
     return X * (DATA_NORM / 4.0), score
+
+
+def correlated_table(n_rows, seed):
+    """Return rows whose directions of little variance say as much as the others."""
+    weights_rng = np.random.default_rng(5)
+    rotation, _ = np.linalg.qr(weights_rng.normal(size=(N_COLUMNS, N_COLUMNS)))
+    values = np.random.default_rng(seed).normal(size=(n_rows, N_COLUMNS))
+    score = values @ (0.25 * weights_rng.normal(size=N_COLUMNS))
+    return 0.8 * (values * np.geomspace(1.0, 0.003, N_COLUMNS)) @ rotation.T, score
+
+
+def heavy_table(n_rows, seed):
+    """Return rows many of which are much longer than `DATA_NORM`, and their linear predictor."""
+    X, score = table(n_rows, seed)
+    lengths = 0.4 * np.random.default_rng([*seed, 2]).standard_t(3, size=n_rows)
+    return X * lengths[:, np.newaxis], score * lengths
+
+
+SIMULATED = {"plain": table, "correlated": correlated_table, "heavy": heavy_table}
+
+
+def real_table(name):
+    """Return X, y, X_test, y_test: rows of norm at most 1, and targets in [0, 1]."""
+    if name != "california_housing":
+        return load(name)
+    rows = read_rows(name)
+    columns = []
+    for column, (low, high) in [*CALIFORNIA.items(), ("target", HOUSE_VALUES)]:
+        values = np.array([float(row[column] or low) for row in rows])
+        columns.append((np.clip(values, low, high) - low) / (high - low))
+    X = np.column_stack(columns[:-1])
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    order = np.random.default_rng(0).permutation(len(X))
+    cut = 3 * len(X) // 4
+    train, test = order[:cut], order[cut:]
+    return X[train], columns[-1][train], X[test], columns[-1][test]
 
 
 def targets(score, kind, seed):
@@ -93,11 +147,11 @@ def half_deviance(model, X, y):
     return 0.5 * mean_poisson_deviance(y, model.predict(X))
 
 
-def cases(epsilon):
+def cases(epsilon, data_norm=DATA_NORM, target_bounds=TARGET_BOUNDS):
     """Return the targets, the loss, the model and scikit-learn's model, by name."""
-    common = {"epsilon": epsilon, "data_norm": DATA_NORM}
+    common = {"epsilon": epsilon, "data_norm": data_norm}
     two = {**common, "classes": [0, 1]}
-    bounded = {**common, "target_bounds": TARGET_BOUNDS}
+    bounded = {**common, "target_bounds": target_bounds}
     counts = {**common, "target_bounds": COUNT_BOUNDS}
     squares = "numbers", half_squared_error
     return {
@@ -137,14 +191,15 @@ def seconds(model, X, y):
     return time.process_time() - start
 
 
-def measure(n_rows, epsilon, names, n_fits):
+def measure(n_rows, epsilon, names, n_fits, table_name):
     """Return the seconds and test losses of both models of each case."""
     results = {}
     for fit in range(n_fits):
-        X, score = table(n_rows, [n_rows, fit])
-        X_test, score_test = table(N_TEST, [n_rows, fit, 1])
+        X, score = SIMULATED[table_name](n_rows, [n_rows, fit])
+        X_test, score_test = SIMULATED[table_name](N_TEST, [n_rows, fit, 1])
         for name, (kind, loss, model, sibling) in cases(epsilon).items():
-            if names and name not in names:
+            is_left_out = table_name != "plain" and kind == "classes"
+            if (names and name not in names) or is_left_out:
                 continue
             y, y_test = targets(score, kind, fit), targets(score_test, kind, 10_000 + fit)
             model.set_params(random_state=fit)
@@ -154,11 +209,32 @@ def measure(n_rows, epsilon, names, n_fits):
     return results
 
 
+def measure_real(table_name, epsilon, names, n_fits):
+    """Return the same for the regressors of squared errors on a real table, and its shape."""
+    X, y, X_test, y_test = real_table(table_name)
+    results = {}
+    for name, (kind, loss, model, sibling) in cases(epsilon, 1.0, (0.0, 1.0)).items():
+        if kind != "numbers" or (names and name not in names):
+            continue
+        for fit in range(n_fits):
+            model.set_params(random_state=fit)
+            times = seconds(model, X, y), seconds(sibling, X, y)
+            losses = loss(model, X_test, y_test), loss(sibling, X_test, y_test)
+            results.setdefault(name, []).append([*times, *losses])
+    return results, X.shape
+
+
 def sampling_error(name, n_rows):
     error = N_COLUMNS / (2.0 * n_rows)
     if name in ("DPRidge", "DPLinearRegression", "DPSGDRegressor"):
         error *= NOISE_STD**2
     return error
+
+
+def sampling_error_of(results, shape):
+    """Return the sampling error of squared errors with the residual variance of scikit-learn's."""
+    n_rows, n_columns = shape
+    return n_columns / n_rows * float(np.mean(np.array(results)[:, 3]))
 
 
 def compare(before, after):
@@ -168,9 +244,11 @@ def compare(before, after):
         if key not in after:
             continue
         name, n_rows, epsilon = key.split()
-        first, second = np.array(before[key]), np.array(after[key])
+        unit, *first = before[key]
+        _, *second = after[key]
+        first, second = np.array(first), np.array(second)
         n_fits = min(len(first), len(second))
-        difference = (second[:n_fits] - first[:n_fits])[:, 2] / sampling_error(name, int(n_rows))
+        difference = (second[:n_fits] - first[:n_fits])[:, 2] / unit
         error = difference.std(ddof=1) / np.sqrt(n_fits)
         times = np.median(first[:, 0]), np.median(second[:, 0])
         print(
@@ -185,6 +263,7 @@ def main():
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--models", nargs="+")
+    parser.add_argument("--table", default="plain")
     parser.add_argument("--save")
     parser.add_argument("--unwhitened", action="store_true")
     parser.add_argument("--compare", nargs=2)
@@ -198,15 +277,23 @@ def main():
     saved = {}
     print("| model | rows | epsilon | seconds | scikit-learn | ratio | loss, sampling errors |")
     print("|---|---|---|---|---|---|---|")
-    for n_rows in options.rows:
+    is_real = options.table not in SIMULATED
+    for n_rows in [0] if is_real else options.rows:
         for epsilon in options.epsilon:
-            for name, rows in measure(n_rows, epsilon, options.models, options.fits).items():
-                saved[f"{name} {n_rows} {epsilon:g}"] = rows
+            if is_real:
+                table_args = options.table, epsilon, options.models, options.fits
+                results, shape = measure_real(*table_args)
+            else:
+                shape = n_rows, N_COLUMNS
+                results = measure(n_rows, epsilon, options.models, options.fits, options.table)
+            for name, rows in results.items():
+                unit = sampling_error(name, n_rows) if n_rows else sampling_error_of(rows, shape)
+                saved[f"{name} {shape[0]} {epsilon:g}"] = [unit, *rows]
                 own, peer = np.median(rows, axis=0)[:2]
                 mean = np.mean(rows, axis=0)
-                excess = (mean[2] - mean[3]) / sampling_error(name, n_rows)
+                excess = (mean[2] - mean[3]) / unit
                 print(
-                    f"| {name} | {n_rows} | {epsilon:g} | {own:.3g} | {peer:.3g} | "
+                    f"| {name} | {shape[0]} | {epsilon:g} | {own:.3g} | {peer:.3g} | "
                     f"{own / peer:.2f} | {excess:+.2f} |",
                     flush=True,
                 )

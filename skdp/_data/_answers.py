@@ -20,6 +20,7 @@ from skdp._data._frames import (
     map_types,
     time_type_of,
     types_of,
+    with_plain_names,
 )
 from skdp._data._output import asks_for_frame
 from skdp._data._parts import Rows, map_over
@@ -86,8 +87,9 @@ def _example_row(estimator, chunked):
 def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     """Return the output of a method, as a partitioned table if it is lazy."""
     check_is_fitted(estimator)
-    validate_data(estimator, meta_of(chunked), reset=False, skip_check_array=True)
-    check_labels_match(estimator, meta_of(chunked))
+    meta = meta_of(chunked)
+    validate_data(estimator, with_plain_names(meta), reset=False, skip_check_array=True)
+    check_labels_match(estimator, meta)
     # Blocks are arrays, so error messages about them would not name the columns.
     check_zones(estimator, chunked)
     if not {"string", "categorical"}.intersection(getattr(estimator, "_accepts", ("string",))):
@@ -98,14 +100,13 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     bare = copy(estimator)
     bare.accountant = bare.random_state = bare._skl_callbacks = None
     if (statement := getattr(estimator, "privacy_", None)) is not None:
-        bare.privacy_ = replace(statement, dataset="", record="", charges=(), calls=())
+        bare.privacy_ = replace(statement, dataset="", ledger="", record="", charges=(), calls=())
     names = vars(bare).pop("feature_names_in_", None)
     if names is not None:
         # Blocks have no column names, but dicts in parameters may use them.
         bare._labels_in = names.tolist()
     # Blocks are arrays, which do not show the types of the columns.
     bare._float_types_of_samples = float_types_of(chunked)
-    meta = meta_of(chunked)
     if is_frame(meta):
         bare._label_kinds_of_samples = map_types(label_kind_of, types_of(meta))
     bare._rounded_columns_of_samples = rounded_columns_of(chunked)

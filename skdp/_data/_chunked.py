@@ -3,7 +3,7 @@
 import os
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import accumulate, chain, zip_longest
 from threading import Lock, local
@@ -106,7 +106,9 @@ class ChunkedArray:
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)
         else:
-            table = as_chunked(chunks)
+            table = None
+            if not isinstance(chunks, Iterator):
+                table = as_chunked(chunks)
             if table is None:
                 parts = None
             else:
@@ -501,6 +503,40 @@ def meta_of(X):
     return meta
 
 
+def _check_is_table(X):
+    """Raise `ValueError`, with the remedy, for tables that NumPy would read as something else.
+
+    It would read a dict of columns as one cell and each record as one, for example.
+    """
+    kind = type(X)
+    description = ""
+    if isinstance(X, str):
+        description = f"the string {X[:200]!r}"
+        remedy = "pass the path of Parquet files as pathlib.Path(...)"
+    elif isinstance(X, Mapping) and not issparse(X):
+        description = f"a {kind.__name__}"
+        remedy = "pass a data frame of its columns, such as pd.DataFrame(X)"
+    elif isinstance(X, np.ndarray):
+        if X.dtype.names is not None:
+            description = "an array of records"
+            remedy = "pass a data frame of its fields, such as pd.DataFrame(X)"
+    elif isinstance(X, list | tuple):
+        if X and isinstance(X[0], Mapping):
+            description = f"a {kind.__name__} of dicts"
+            remedy = "pass a data frame of them, such as pd.DataFrame(X)"
+    elif hasattr(kind, "read_next_batch"):
+        description = f"a {kind.__name__}, which can be read only once"
+        remedy = "pass the table that X.read_all() returns"
+    elif isinstance(X, Set | Iterator):
+        description = f"a {kind.__name__}"
+        remedy = "pass a list of rows, or a data frame"
+    elif type(getattr(X, "dtype", None)).__name__ == "Struct":
+        description = "a column of structs"
+        remedy = "pass the data frame that X.struct.unnest() returns"
+    if description:
+        raise ValueError(f"Expected 2D array, got {description} instead: {remedy}")
+
+
 def as_chunked(X):
     """Return a partitioned table as a `ChunkedArray`, or None for any other table.
 
@@ -523,13 +559,9 @@ def as_chunked(X):
     """
     if isinstance(X, ChunkedArray):
         return X
+    _check_is_table(X)
     if isinstance(X, np.ndarray):
         return None
-    if isinstance(X, str):
-        raise ValueError(
-            f"Expected 2D array, got the string {X[:200]!r} instead: pass the path of Parquet "
-            "files as pathlib.Path(...)"
-        )
     if isinstance(X, os.PathLike):
         parts = path_parts(X)
     else:

@@ -55,10 +55,18 @@ def check_classes(classes, y):
         return classes, np.searchsorted(classes, y).astype(code_type(classes))
     if isinstance(classes, list | tuple) and all(isinstance(label, str) for label in classes):
         classes = text_array([str.__str__(label) for label in classes])
-    classes = np.asarray(classes)
+    message = f"classes must be a flat list of labels of one type, got {classes!r}"
+    if np.ma.is_masked(classes):
+        # `asarray` would return the label that the mask hides.
+        raise ValueError(message)
+    try:
+        classes = np.asarray(classes)
+    except ValueError:
+        # The list contains lists of different lengths.
+        raise ValueError(message) from None
     has_nan = classes.dtype.kind == "f" and np.isnan(classes).any()
     if classes.ndim != 1 or has_nan or len(set(map(type, classes.tolist()))) != 1:
-        raise ValueError(f"classes must be a flat list of labels of one type, got {classes!r}")
+        raise ValueError(message)
     try:
         classes = np.unique(classes)
     except TypeError:

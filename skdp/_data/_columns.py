@@ -46,6 +46,7 @@ from skdp._data._frames import (
     objects,
     time_type_of,
     types_of,
+    with_plain_names,
 )
 from skdp._data._labels import (
     ARRAY_KINDS,
@@ -1091,7 +1092,7 @@ def _read_columns(estimator, X, reset, allow_nan):
     if isinstance(X, ChunkedArray):
         return _read_chunked_columns(estimator, X, reset, allow_nan)
     if is_frame(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        validate_data(estimator, with_plain_names(X), reset=reset, skip_check_array=True)
         if not reset:
             check_labels_match(estimator, X)
         blocks = frame_blocks(X)
@@ -1305,10 +1306,7 @@ def column_entries(value, names, n_features, parameter):
         if not is_position or not 0 <= j < n_features:
             unknown.append(label_text(key))
         elif entries[j] is not None:
-            name = column_name(j)
-            if names is not None and names[j] is not None:
-                name = column_name(j, names)
-            raise ValueError(f"{parameter} names {name} twice")
+            raise ValueError(f"{parameter} names {column_name(j, names)} twice")
         else:
             entries[j] = entry
     if unknown:

@@ -96,8 +96,11 @@ def join_errors(errors):
 
 
 def column_name(j, names=None):
-    """Return "column" with its name, or its index if there are no names, for messages."""
-    if names is None:
+    """Return "column" with its name for messages, or its index if its name is unknown.
+
+    Before a table is known, a dict with the key 0 names only a position.
+    """
+    if names is None or names[j] is None:
         return f"column {int(j)}"
     return f"column {label_text(names[j])}"
 

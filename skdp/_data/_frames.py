@@ -432,10 +432,46 @@ def _pandas_blocks(frame):
 
 
 def names_of(frame):
-    """Return the names of a frame's columns."""
+    """Return the names of a frame's columns; names of a subclass of str become plain strings."""
     if hasattr(type(frame), "column_names"):
         return list(frame.column_names)
-    return list(frame.columns)
+    labels = list(frame.columns)
+    # Most tables have no other labels, and may have thousands of columns.
+    if {*map(type, labels)} <= {str, int}:
+        return labels
+    return [_plain_name(label) for label in labels]
+
+
+def _plain_name(label):
+    """Return a column's label, as a plain string if it is one of NumPy or of an enumeration."""
+    if isinstance(label, str):
+        # `str(label)` would be the name of an enumeration's member.
+        return str.__str__(label)
+    return label
+
+
+def with_plain_names(X):
+    """Return a table whose names scikit-learn stores and compares, for `validate_data`.
+
+    scikit-learn reads labels only if their type is str. pandas before version 3 keeps strings of
+    NumPy, as of ``df.columns = list(array_of_names)``, and members of enumerations: without names,
+    keys of dicts would not be found, and columns in another order would be confused.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or DataFrame
+
+    Returns
+    -------
+    object
+        X, or a frame with plain names and no rows.
+    """
+    if not is_frame(X) or not hasattr(type(X), "set_axis"):
+        return X
+    names = names_of(X)
+    if {*map(type, X.columns)} == {*map(type, names)}:
+        return X
+    return X.iloc[:0].set_axis(names, axis=1)
 
 
 def check_names_differ(table, parameter="X"):

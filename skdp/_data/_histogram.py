@@ -8,7 +8,7 @@ import numpy as np
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import count_over, weighted_bincount
 from skdp._data._sources import rows_within
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import as_doubles, check_integer
 
 # Positions among bins are fixed-point numbers with this many fractional bits. Adding _OFFSET to a
 # float64 rounds it to such a number and leaves it in the lowest bits of the word.
@@ -42,15 +42,14 @@ def check_edges(edges, name="bins"):
     ValueError
         If there are fewer than two edges, or they are not finite and increasing.
     """
-    try:
-        edges = np.asarray(edges, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be an integer or bin edges, got {edges!r}") from None
-    if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all():
+    array = as_doubles(edges)
+    if array.ndim == 0:
+        raise ValueError(f"{name} must be an integer or bin edges, got {edges!r}")
+    if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all():
         raise ValueError(f"{name}: edges must be a flat list of at least two finite numbers")
-    if not (np.diff(edges) > 0).all():
+    if not (np.diff(array) > 0).all():
         raise ValueError(f"{name}: edges must increase")
-    return edges
+    return array
 
 
 def count_bins(X, edges, *, outermost=False, row_weights=None):
@@ -259,12 +258,8 @@ class Bins:
 
 def check_all_edges(edges):
     """Return the edges of several columns as `check_edges` does, with only a few calls to NumPy."""
-    try:
-        arrays = [np.asarray(column_edges, dtype=np.float64) for column_edges in edges]
-        are_vectors = all(array.ndim == 1 and array.size >= 2 for array in arrays)
-    except (TypeError, ValueError, OverflowError):
-        are_vectors = False
-    if are_vectors:
+    arrays = list(map(as_doubles, edges))
+    if all(array.ndim == 1 and array.size >= 2 for array in arrays):
         all_edges = np.concatenate(arrays)
         with np.errstate(all="ignore"):
             increases = np.diff(all_edges) > 0

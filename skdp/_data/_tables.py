@@ -91,6 +91,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     if names is not None:
         # Names are read from the frame. Its values were checked as an array above.
         named = frame
+    named = _frames.with_plain_names(named)
     validate_data(estimator, named, reset=reset, skip_check_array=True)
     check_finite(X, "X", allow_nan=allow_nan, names=names)
     if issparse(X):
@@ -122,7 +123,8 @@ def validate_meta(estimator, chunked, *, reset=True):
     # Raises scikit-learn's error for a table without rows or columns.
     check_array(np.zeros([min(length, 1) for length in chunked.shape]))
     meta = meta_of(chunked)
-    validate_data(estimator, meta, reset=reset, skip_check_array=True)
+    named = _frames.with_plain_names(meta)
+    validate_data(estimator, named, reset=reset, skip_check_array=True)
     if not reset:
         _frames.check_labels_match(estimator, meta)
     return meta

@@ -17,6 +17,7 @@ from skdp.utils._warnings import warn_user
 NO_BOUNDS = "bounds"
 ROUGH_BOUNDS = "rough bounds"
 FAR_VALUES = "far values"
+CLIPPED_VALUES = "clipped values"
 NO_CATEGORIES = "categories"
 NO_MATCH = "match"
 IDENTIFIERS = "identifiers"
@@ -44,6 +45,11 @@ MESSAGES = {
         "The search for bounds ends at 1.3e30, and values of {columns} are there or beyond, so "
         "they cannot be told apart, and smaller values hardly can: declare the bounds, or turn "
         "numbers that mean a missing value, such as 1e300, into NaN."
+    ),
+    CLIPPED_VALUES: (
+        "As far as the noise shows, more than a tenth of the values of {columns} are beyond the "
+        "bounds that were found, to which they are clipped: declare the bounds, or use a larger "
+        "epsilon."
     ),
     ROUGH_BOUNDS: (
         "The values of {columns} have similar magnitudes, and noise hides whether they fill the "

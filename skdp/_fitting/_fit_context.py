@@ -420,6 +420,7 @@ class PrivateFit(PrivateRelease):
                 config.relation, unit, config.max_rows, is_size_public=is_size_public
             ),
             dataset=root,
+            ledger=ledger_of(self._accountant),
             noise_multiplier=getattr(mechanism, "noise_multiplier", None),
             stages=stages,
             charges=charges,
@@ -499,6 +500,14 @@ def data_sets_of(accountant):
         return accountant._data_sets()
     dataset = getattr(accountant, "dataset", "") or ""
     return dataset, dataset
+
+
+def ledger_of(accountant):
+    """Return the identity of the ledger that is charged, "" without an accountant of skdp."""
+    accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
+    if isinstance(accountant, PrivacyAccountant):
+        return accountant._ledger_identity()
+    return ""
 
 
 def _describe_composition_of(accountant, config, dataset, root):

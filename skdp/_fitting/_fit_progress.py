@@ -52,7 +52,8 @@ class FitProgress:
         # The cost for a group cannot be divided into steps, but that for a row can.
         self._has_step_prices = price is plan
         if getattr(self._estimator, "verbose", 0):
-            amounts = f"epsilon {format_rounded_up(price.epsilon)}, delta {price.delta:g}"
+            epsilon = format_rounded_up(price.epsilon)
+            amounts = f"epsilon {epsilon}, delta {format_rounded_up(price.delta)}"
             print(f"{type(self._estimator).__name__}: {plan.name}; {amounts}", flush=True)
 
     @contextmanager
@@ -124,7 +125,8 @@ class FitProgress:
     def _amounts(self, spent):
         """Return the text of the epsilon spent so far."""
         epsilon = format_rounded_up(spent, digits=4)
-        return f"epsilon {epsilon} of {self._price.epsilon:.4g} at delta {self._price.delta:g}"
+        total = format_rounded_up(self._price.epsilon, digits=4)
+        return f"epsilon {epsilon} of {total} at delta {format_rounded_up(self._price.delta)}"
 
     def _begin_subtask(self, task, name, n_tasks=0):
         """Begin a subtask of a task; return None without callbacks."""

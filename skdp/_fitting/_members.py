@@ -85,6 +85,11 @@ def check_members_around(frame=None):
         frame = frame.f_back
 
 
+def is_checking_members():
+    """Return True while members are being checked, which copies them but charges nothing."""
+    return _is_checking.get()
+
+
 def refuses_parameters(estimator):
     """Return True if the fit of an estimator refuses a parameter before its charge."""
     token = _is_checking.set(True)

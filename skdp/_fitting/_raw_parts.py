@@ -10,12 +10,15 @@ from inspect import unwrap
 from types import FunctionType
 from typing import NamedTuple
 
+from sklearn.preprocessing import FunctionTransformer
+
 from skdp._data._forms import DENSE, sparsity_of_table
 from skdp._fitting._call_stack import TARGETS, checks_its_steps, is_in_package
 from skdp._fitting._call_states import state_of
 from skdp._fitting._search_prices import dicts_of_grids, listed_values
 from skdp._tools._advice import CALLBACKS
 from skdp._tools._entries import REASONS
+from skdp._tools._functions import has_non_finite_values
 from skdp._tools._parts import (
     copy_parts,
     holds_private,
@@ -28,7 +31,7 @@ from skdp._tools._parts import (
     raw_callbacks,
     set_copies,
 )
-from skdp._tools._registry import known_caller, passes_on
+from skdp._tools._registry import find_entry, known_caller, passes_on
 from skdp._tools._scores_and_folds import is_unread
 
 # Packages whose distributions draw only numbers.
@@ -36,6 +39,10 @@ DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
 RAW_STEPS = "has steps that learn from raw rows:"
 UNKNOWN_STEPS = "has steps that skdp does not know, and that may learn from raw rows:"
 ROUNDING_STEPS = f"has steps, each of which {REASONS['not_row_wise']}:"
+FAILING_STEPS = (
+    "replaces the error of a fit with NaN, so its scores may show which folds contain a row (set "
+    "error_score='raise'), and has steps after private ones that fail for some values:"
+)
 OTHER_PROBLEMS = "has"
 IF_PASSED_ON = "if it passes each row to each fit once and unchanged, ignore this warning"
 # Modules of tools that pass each fit one column, or one label, of their targets.
@@ -56,7 +63,8 @@ class PartProblem(NamedTuple):
         True if the fit of the part would be refused after other parts were charged.
     group : str, default=RAW_STEPS
         Beginning of the sentence about all problems of this group: `RAW_STEPS`, `UNKNOWN_STEPS`,
-        `ROUNDING_STEPS` or `OTHER_PROBLEMS`, with which nothing is learned from raw rows.
+        `ROUNDING_STEPS`, `FAILING_STEPS` or `OTHER_PROBLEMS`, with which nothing is learned from
+        raw rows.
     """
 
     text: str
@@ -81,11 +89,11 @@ def register_plan_reader(find_refusal):
     _plan_readers[:] = [find_refusal]
 
 
-def read_steps(estimator, with_fitted=False, sparsity=DENSE):
+def read_steps(estimator, with_fitted=False, sparsity=DENSE, is_list=False):
     """Return the steps of an estimator that are not private; see `register_step_reader`."""
     if not _step_readers:
         return []
-    return _step_readers[0](estimator, with_fitted=with_fitted, sparsity=sparsity)
+    return _step_readers[0](estimator, with_fitted=with_fitted, sparsity=sparsity, is_list=is_list)
 
 
 def raw_steps(
@@ -162,21 +170,67 @@ def _problems_of_step(step, is_calling):
     return [PartProblem(name + advice, repeats_rows, group)]
 
 
-def problems_of_density(estimator, X):
-    """Return the problems that an estimator has only if its table is sparse, as `raw_steps` does.
+def problems_of_table(estimator, X):
+    """Return the problems that an estimator has only with tables such as X, as `raw_steps` does.
 
-    A column transformer then publishes whether an exact count of cells is above a limit.
+    If the table is sparse, a column transformer publishes whether an exact count of cells is above
+    a limit. If it is a list of rows, NumPy infers its type from all of its cells.
     """
     sparsity = sparsity_of_table(X)
-    if not sparsity or not is_step(estimator) or checks_its_steps(estimator):
+    is_list = isinstance(X, list | tuple)
+    if not (sparsity or is_list) or not is_step(estimator) or checks_its_steps(estimator):
         return []
     params = nested_parts(estimator)
     known = {step.name for step in read_steps(estimator)}
     problems = []
-    for step in read_steps(estimator, sparsity=sparsity):
+    for step in read_steps(estimator, sparsity=sparsity, is_list=is_list):
         is_planned = any(map(checks_its_steps, holders_of(step.name, params)))
         if step.name not in known and not is_planned:
             problems += _problems_of_step(step, is_calling=False)
+    return problems
+
+
+def problems_of_errors(estimator, variables):
+    """Return the steps that make a search publish that a fit failed, as `raw_steps` does.
+
+    They fail for some values that a private step returns for a row. Values of the table itself are
+    checked before the first charge.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator that a search, or a validation, fits.
+    variables : dict
+        Local variables of its call.
+    """
+    owner = variables.get("self")
+    error_score = variables.get("error_score", getattr(owner, "error_score", "raise"))
+    if isinstance(error_score, str) or not is_step(estimator):
+        return []
+    problems = []
+    for holder, part in {"": estimator, **nested_parts(estimator)}.items():
+        is_behind = False
+        for name, step in getattr(part, "steps", ()):
+            if is_behind and is_step(step):
+                path = "__".join(filter(None, (holder, name)))
+                problems += _failing_steps(step, path)
+            is_behind |= is_step(step) and holds_private(step)
+    return problems
+
+
+def _failing_steps(step, path):
+    """Return the problems of a step, and of those inside it, that fail for some values."""
+    inside = {path: step, **{f"{path}__{name}": part for name, part in nested_parts(step).items()}}
+    problems = []
+    for name, part in inside.items():
+        values = find_entry(part).fails_on(part)
+        # A function such as `np.exp` fails only for large numbers.
+        is_of_large = type(part) is FunctionTransformer and not has_non_finite_values(
+            part.func, largest=100.0
+        )
+        if values and not is_of_large:
+            text = f"{title(part, name)} ({values})"
+            problems.append(PartProblem(text, False, FAILING_STEPS))
     return problems
 
 
@@ -209,7 +263,10 @@ def text_of_problems(problems):
     problems : list of PartProblem
         At least one.
     """
-    groups = {RAW_STEPS: [], UNKNOWN_STEPS: [], ROUNDING_STEPS: [], OTHER_PROBLEMS: []}
+    groups = {
+        group: []
+        for group in (RAW_STEPS, UNKNOWN_STEPS, ROUNDING_STEPS, OTHER_PROBLEMS, FAILING_STEPS)
+    }
     for problem in problems:
         groups[problem.group].append(problem.text)
     return "; ".join(

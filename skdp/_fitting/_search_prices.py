@@ -21,6 +21,9 @@ from skdp._tools._parts import (
     set_copies,
 )
 from skdp._tools._scores_and_folds import INDEX_SPLITTERS
+from skdp.utils._documents import count_of
+from skdp.utils._rounding import format_rounded_up
+from skdp.utils._validation import as_doubles
 
 # Estimators that fit each private estimator inside them once.
 FIT_ONCE = frozenset(
@@ -64,13 +67,16 @@ class SearchPrice:
     is_exact: bool
 
     def __str__(self):
+        epsilon = format_rounded_up(self.epsilon)
         if self.is_exact and not self.n_fits:
-            return f"its scores charge epsilon {self.epsilon:.6g} in all"
+            return f"its scores charge epsilon {epsilon} in all"
         if self.is_exact:
-            return (
-                f"its {self.n_fits} fits and their scores charge epsilon {self.epsilon:.6g} in all"
-            )
-        return f"its fits and their scores charge epsilon {self.epsilon:.6g} or more"
+            fits = count_of(self.n_fits, "fit")
+            owner = "their"
+            if self.n_fits == 1:
+                owner = "its"
+            return f"its {fits} and {owner} scores charge epsilon {epsilon} in all"
+        return f"its fits and their scores charge epsilon {epsilon} or more"
 
 
 @dataclass(frozen=True)
@@ -838,7 +844,7 @@ def _count_folds(variables, n_splits):
 
 def _count_sizes(variables, n_splits):
     """Count the fits of a learning curve: one per fold and distinct size of the training set."""
-    sizes = np.unique(np.asarray(variables.get("train_sizes"), dtype=float))
+    sizes = np.unique(as_doubles(variables.get("train_sizes")))
     gaps = np.diff(sizes)
     is_fraction = len(sizes) and sizes[-1] <= 1.0
     cv = variables.get("cv")

@@ -26,7 +26,8 @@ from skdp._fitting._call_states import is_judged, state_of
 from skdp._fitting._raw_parts import (
     IF_PASSED_ON,
     problems_of_callbacks,
-    problems_of_density,
+    problems_of_errors,
+    problems_of_table,
     raw_candidates,
     raw_in_members,
     raw_steps,
@@ -359,7 +360,7 @@ def _raw_steps(call, operation, stack, has_findings):
             # Samplers are covered by the entry of their pipeline.
             leave_out = "resamples"
         problems = raw_steps(call.subject, is_calling=True, leave_out=leave_out, y=y)
-        problems += problems_of_density(call.subject, variables.get("X"))
+        problems += problems_of_table(call.subject, variables.get("X"))
     elif call.module == TARGETS:
         problems = raw_steps(call.subject, is_calling=True, y=y)
     elif has_findings or operation.shows_no_parts or not state_of(call.frame).has_private_parts:
@@ -391,7 +392,8 @@ def _raw_parts(call, stack, y, operation, has_findings):
         inner = getattr(subject, "estimator", None)
     problems = problems_of_callbacks(subject) + raw_in_members(subject, y)
     reader = inner if subject is None else subject
-    problems += problems_of_density(reader, call.variables.get("X"))
+    problems += problems_of_table(reader, call.variables.get("X"))
+    problems += problems_of_errors(inner, call.variables)
     # A user-defined class may create the private estimator that is being fitted, and a function
     # that releases something may score a model that is not private.
     if has_findings or operation.shows_no_parts or holds_private(inner):

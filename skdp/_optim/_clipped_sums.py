@@ -335,16 +335,23 @@ def sum_loss_decreases(score_changes, first, last, clip_norms, row_weights):
     first = _clip_to_unit_norm(first, max_residual)
     last = _clip_to_unit_norm(last, max_residual)
     products = -first * score_changes, last * score_changes, SQUARED_RESIDUAL_WEIGHT * first**2
-    decreases = np.stack([row_sums(product) for product in products], axis=1)
-    # NaN from an overflow becomes 0. Rounding toward 0 does not increase any unit's norm.
-    steps = np.trunc(times_row_weights(np.nan_to_num(decreases) / DECREASE_GRID, row_weights))
-    return DECREASE_GRID * steps.sum(axis=0)
+    sums = np.empty(len(products))
+    for number, product in enumerate(products):
+        if product.ndim > 1:
+            product = row_sums(product)
+        # NaN from an overflow becomes 0. Rounding toward 0 does not increase any unit's norm.
+        decreases = np.nan_to_num(product, copy=False)
+        decreases /= DECREASE_GRID
+        sums[number] = np.trunc(times_row_weights(decreases, row_weights)).sum()
+    return DECREASE_GRID * sums
 
 
-def _clip_to_unit_norm(vectors, norm):
-    """Return the vectors, one per row, divided by a norm and clipped to norm 1."""
-    vectors = vectors.reshape(len(vectors), -1) / norm
-    return vectors / np.maximum(1.0, row_norms(vectors))[:, np.newaxis]
+def _clip_to_unit_norm(values, norm):
+    """Return numbers, or the vectors of rows, divided by a norm and clipped to norm 1."""
+    values = values / norm
+    if values.ndim == 1:
+        return np.clip(values, -1.0, 1.0)
+    return values / np.maximum(1.0, row_norms(values))[:, np.newaxis]
 
 
 def _whitened_row_weights(tile):

@@ -86,9 +86,15 @@ class LossSpec(FrozenValue):
         Condition number for which the momentum is chosen if rows are whitened: the bound on the
         curvature over the curvature in directions that must converge.
     whitened_steps : int, default=64
-        Number of steps if rows are whitened and there is little noise; with more noise,
-        `reserve_for_whitening` in `skdp.linear_model._whitening` raises both numbers for losses
-        without classes.
+        Number of steps if rows are whitened, for up to 10,000 rows and with little noise. With more
+        noise, `reserve_for_whitening` in `skdp.linear_model._whitening` raises it and the condition
+        number for losses without classes.
+    whitened_steps_per_decade : int, default=0
+        Number of further steps for each factor of ten in the number of rows.
+    whitened_optimizer : {"nesterov", "sgd"}, default="nesterov"
+        Optimizer if rows are whitened; "sgd" uses Polyak's momentum (see `_heavy_ball_momentum`).
+    whitened_average : float, default=0.5
+        Fraction of the steps whose iterates are averaged if rows are whitened.
     """
 
     loss: object
@@ -106,6 +112,9 @@ class LossSpec(FrozenValue):
     score_exponent: int | None = None
     whitened_condition: float = 120.0
     whitened_steps: int = 64
+    whitened_steps_per_decade: int = 0
+    whitened_optimizer: str = "nesterov"
+    whitened_average: float = 0.5
 
     @property
     def n_outputs(self):
@@ -308,7 +317,7 @@ def automatic_settings(problem, requested):
         condition = problem.condition(l2_reg_strength, intercept_l2_reg)
         if problem.is_whitened:
             condition = min(condition, problem.loss_spec.whitened_condition)
-        momentum = _automatic_momentum(requested.optimizer, condition)
+        momentum = _automatic_momentum(requested.optimizer, condition, problem.is_whitened)
     eta0 = requested.eta0
     if eta0 is None:
         smoothness = problem.curvature + l2_reg_strength
@@ -448,14 +457,32 @@ def _batches(problem, requested, n_steps):
     return sampling, size, requested.max_iter or max(1, round(n_steps * size / n_rows))
 
 
-def _automatic_momentum(optimizer, condition):
-    """Return Nesterov's momentum for a condition number, or the default of the optimizer."""
+def _automatic_momentum(optimizer, condition, is_whitened):
+    """Return the momentum for a condition number, or the default of the optimizer."""
     if optimizer == "adam":
         return ADAM_MOMENTUM
     if optimizer == "sgd":
+        if is_whitened:
+            return _heavy_ball_momentum(condition)
         return 0.0
     root = math.sqrt(condition)
     return (root - 1.0) / (root + 1.0)
+
+
+def _heavy_ball_momentum(condition):
+    r"""Return the momentum of Polyak's heavy ball for a quadratic loss of this condition number.
+
+    With the step size of `heavy_ball_rate`, the error falls by the factor :math:`(\sqrt Q - 1) /
+    (\sqrt Q + 1)` per step, instead of :math:`1 - 1 / \sqrt Q` with Nesterov's momentum (Polyak
+    1964). So 24 steps do what 40 do otherwise. For other losses this need not converge.
+    """
+    root = math.sqrt(condition)
+    return ((root - 1.0) / (root + 1.0)) ** 2
+
+
+def heavy_ball_rate(smoothness, momentum):
+    """Return the step size of Polyak's heavy ball for an upper bound on the curvature."""
+    return (1.0 + math.sqrt(momentum)) ** 2 / smoothness
 
 
 def _automatic_rate(optimizer, problem, smoothness, momentum):
@@ -464,4 +491,6 @@ def _automatic_rate(optimizer, problem, smoothness, momentum):
         return ADAM_RATE * problem.loss_spec.weights_norm / problem.norm
     if optimizer == "nesterov":
         return 1.0 / smoothness
+    if problem.is_whitened:
+        return heavy_ball_rate(smoothness, momentum)
     return (1.0 - momentum) / smoothness

@@ -169,6 +169,9 @@ class PrivacyReport(FrozenValue):
         """Return the assumptions of all guarantees, on the source of the noise first."""
         seeds = {call.seeded for s in self.statements for call in s.calls or (s,)}
         seeds |= {charge.seeded for budget in self.budgets for charge in budget.charges}
+        if any(budget.shown for budget in self.budgets):
+            # Some charges are not listed, and the totals cover them, too.
+            seeds |= {False, True}
         on_noise = ()
         if False in seeds or not seeds:
             on_noise += (SECURE_NOISE,)

@@ -1,8 +1,9 @@
 """The first page of a privacy report: its conclusion, and the list of the facts behind it."""
 
 import math
+from collections import Counter
 
-from skdp.ledger._report import describe_unit
+from skdp.ledger._report import describe_head, describe_unit
 from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
 
@@ -74,12 +75,16 @@ def seeded_noise(statements):
     if len(seeded) == len(statements) and not any(s.seeded_calls for s in seeded):
         return "the noise"
     names = []
-    for statement in seeded:
-        name = statement.estimator
-        if statement.seeded_calls:
-            name += f" in {statement.seeded_calls}"
+    seeded_calls = Counter((statement.estimator, statement.seeded_calls) for statement in seeded)
+    for (estimator, calls), count in seeded_calls.items():
+        name = estimator
+        same_name = [statement for statement in statements if statement.estimator == estimator]
+        if count < len(same_name):
+            name = f"{count} of {count_of(len(same_name), 'release')} by {estimator}"
+        if calls:
+            name += f" in {calls}"
         names.append(name)
-    return f"the noise of {' and '.join(dict.fromkeys(names))}"
+    return f"the noise of {' and '.join(names)}"
 
 
 def _charged_later(report):
@@ -158,14 +163,20 @@ def _facts_on_totals(report):
     part = "model"
     if report.without_statement:
         part = "private part"
-    for total in report.totals:
+    for i, total in enumerate(report.totals, start=1):
         place = "in no ledger of this report"
         if total.dataset:
             place = f"data set {total.dataset!r}"
         if total.parts:
             place = f"the sum of {'; '.join(total.parts)}"
+        name = f"total of the {part}"
         cost = cost_in_words(total.epsilon, total.delta)
-        yield f"total of the {part}", f"{cost}; {count_of(total.n_charges, 'charge')}, {place}"
+        if len(report.totals) > 1:
+            # Their relations or privacy units differ, so that they do not add up.
+            name = f"total {i} of the {part}"
+            relation = total.neighbors.partition(":")[0]
+            cost += f" for each {_unit_of_total(report, total)} under {relation}"
+        yield name, f"{cost}; {count_of(total.n_charges, 'charge')}, {place}"
 
 
 def _facts_on_budgets(report):
@@ -173,21 +184,30 @@ def _facts_on_budgets(report):
     for budget in report.budgets:
         charges = count_of(budget.n_charges, "charge")
         if budget.shown:
-            charges += f" (only those of {budget.shown} are listed)"
+            charges += f" (only those {budget.shown} are listed)"
         limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
         text = f"{cost_in_words(*budget.spent)}; {charges}, of a limit of {limit}"
+        same_name = [other for other in report.budgets if other.dataset == budget.dataset]
+        of_ledger = ""
+        if len(same_name) > 1:
+            of_ledger = f" ({describe_head(budget.head_hash)})"
         if budget.reserved_from:
-            name = f"total of the budget {budget.dataset!r}"
+            name = f"total of the budget {budget.dataset!r}{of_ledger}"
             yield name, f"{text}; all of it is among the charges of {budget.reserved_from!r}"
         else:
-            yield f"total of data set {budget.dataset!r}", text
+            yield f"total of data set {budget.dataset!r}{of_ledger}", text
     roots = {budget.identity for budget in report.budgets if not budget.reserved_from}
-    for name, identity in {(b.reserved_from, b.identity): None for b in report.budgets}:
-        if name and identity not in roots:
-            yield (
-                f"total of data set {name!r}",
-                "not known: only a budget that was reserved from it is in this report",
-            )
+    unread_roots = dict.fromkeys(
+        (budget.reserved_from, budget.identity)
+        for budget in report.budgets
+        if budget.reserved_from and budget.identity not in roots
+    )
+    names = dict.fromkeys(name for name, _ in unread_roots)
+    for name in names:
+        label = f"total of data set {name!r}"
+        if any(budget.dataset == name for budget in report.budgets):
+            label += " of a ledger that is not in this report"
+        yield label, "not known: this report has only budgets that were reserved from it"
     if not report.budgets:
         name = "total of the data set"
         datasets = dict.fromkeys(name for s in report.statements for name in s.datasets)
@@ -205,7 +225,7 @@ def _reason_of_unread_ledgers(report):
     recorded = {charge.hash for budget in report.budgets for charge in budget.charges}
     hashes = {c.hash for statement in report.statements for c in statement.charges if c.hash}
     unread = hashes - recorded
-    if len({name for s in report.statements for name in s.datasets_of(unread)}) > 1:
+    if len({ledger for s in report.statements for ledger in s.datasets_of(unread)}) > 1:
         return LEDGERS_NOT_IN_REPORT
     if unread:
         return LEDGER_NOT_IN_REPORT

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skdp._reports._document import Total
-from skdp.ledger._report import describe_composition, describe_unit
+from skdp.ledger._report import describe_composition, describe_head, describe_unit
 from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._documents import count_of
 from skdp.utils._rounding import format_rounded_up
@@ -177,8 +177,8 @@ class _Part:
     cost : Total
     has_unread_ledger : bool
         True if the releases were charged to ledgers that are not in the report.
-    unread_datasets : dict of str to None
-        Names of the data sets in these ledgers.
+    unread_datasets : dict of (str, str) to None
+        Names of the data sets in these ledgers, each with the identity of its ledger.
     """
 
     unit_key: tuple
@@ -200,12 +200,21 @@ class _Part:
             return names
         return f"{names}, {describe_missing(self.missing)},"
 
-    def place(self):
-        """Return a description of the place where the releases are recorded."""
+    def place(self, head_hashes):
+        """Return a description of the place where the releases are recorded.
+
+        `head_hashes` has the last hashes of the ledgers of all parts, by the data set's name.
+        """
         if self.cost.dataset:
-            return f"data set {self.cost.dataset!r}"
+            place = f"data set {self.cost.dataset!r}"
+            if len(head_hashes[self.cost.dataset]) > 1:
+                place += f" ({describe_head(self.cost.head_hash)})"
+            return place
         if len(self.unread_datasets) > 1:
-            return f"{UNREAD_LEDGERS} (data sets {', '.join(map(repr, self.unread_datasets))})"
+            names = dict.fromkeys(name for name, _ in self.unread_datasets)
+            if len(names) == 1:
+                return f"{UNREAD_LEDGERS} (data sets named {next(iter(names))!r})"
+            return f"{UNREAD_LEDGERS} (data sets {', '.join(map(repr, names))})"
         if self.has_unread_ledger:
             return UNREAD_LEDGER
         return "no ledger"
@@ -318,6 +327,9 @@ def _headline(parts, description):
             for part in parts
         ]
     costs = [part.cost for part in parts]
+    head_hashes = {cost.dataset: set() for cost in costs}
+    for cost in costs:
+        head_hashes[cost.dataset].add(cost.head_hash)
     neighbors = common_neighbors([text for part in parts for text in part.neighbors])
     datasets = dict.fromkeys(cost.dataset for cost in costs if cost.dataset)
     described = describe_combination(dict.fromkeys(name for part in parts for name in part.names))
@@ -335,7 +347,8 @@ def _headline(parts, description):
             n_charges=sum(cost.n_charges for cost in costs),
             parts=tuple(
                 f"{' and '.join(part.names)}: "
-                f"({format_rounded_up(part.cost.epsilon, part.cost.delta)}) in {part.place()}"
+                f"({format_rounded_up(part.cost.epsilon, part.cost.delta)}) in "
+                f"{part.place(head_hashes)}"
                 for part in parts
             ),
         )

@@ -110,6 +110,10 @@ FRAMES = (
     "the types of a data frame that may contain words depend on all cells, so one cell can "
     "change the others: use set_output(transform='default')"
 )
+LISTS = (
+    "NumPy infers the type of a list from all of its cells, and the values of a function depend on "
+    "the type: pass np.asarray(X, dtype=float)"
+)
 DENSITY = "sparse_output_ reveals an exact count: use sparse_threshold=0, or dense steps"
 LOCAL = "each transform is charged, even in predictions, so no plan of fits can cover it"
 FROZEN = "name it in public_steps if its output for a row depends only on that row"

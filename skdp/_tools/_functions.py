@@ -24,10 +24,11 @@ MAX_CONSTANTS = 100
 MAX_OBJECTS = 10_000
 COLLECTIONS = (list, tuple, set, frozenset, deque)
 # Functions that are not accepted, because one cell can determine the dtype of a column and thereby
-# the values in other rows. The first three return different values for 0. For a sparse matrix (not
-# array), np.square is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the
-# same problem; np.digitize of objects starts its search at the bin of the previous row.
-TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
+# the values in other rows. The first three return different values for 0, and np.reciprocal rounds
+# integers to 0. For a sparse matrix (not array), np.square is a matrix product. np.clip and
+# np.nan_to_num are not unary ufuncs and have the same problem; np.digitize of objects starts its
+# search at the bin of the previous row.
+TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.reciprocal, np.square)
 # Functions that are exact, or whose rounding IEEE 754 determines. For others, such as np.exp and
 # np.log1p, NumPy has several algorithms, and the layout of the table determines which one is used.
 # Functions of scipy.special process one number at a time, so they are safe.
@@ -37,7 +38,7 @@ ROUNDED_ONCE = {
         "absolute add ceil copysign deg2rad degrees divide equal fabs floor fmax fmin greater "
         "greater_equal heaviside isfinite isinf isnan less less_equal logical_and logical_not "
         "logical_or logical_xor maximum minimum multiply negative not_equal positive rad2deg "
-        "radians reciprocal rint sign signbit sqrt subtract trunc"
+        "radians rint sign signbit sqrt subtract trunc"
     ).split()
 }
 
@@ -98,6 +99,17 @@ def treats_rows_alone(function, arguments=None):
         function = function.func
     attributes = getattr(function, "__dict__", {})
     return attributes.get("__skdp_kind__") == "stateless" and "__wrapped__" not in attributes
+
+
+def depends_on_type(function):
+    """Return True for a ufunc, whose values depend on the type of the array that it receives.
+
+    NumPy rounds `np.exp` of booleans to 16 bits, and products of integers have another range. A
+    function with a declaration reads the rows itself.
+    """
+    while type(function) is partial:
+        function = function.func
+    return isinstance(function, np.ufunc)
 
 
 def rounds_elements_alone(function):

@@ -32,8 +32,8 @@ from skdp.audit._published import as_matrix, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section, count_of
-from skdp.utils._types import Relation, TableLike
-from skdp.utils._validation import RELATIONS, check_choice, check_integer
+from skdp.utils._types import Relation, TableLike, Unit
+from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_is_estimator
 from skdp.utils._values import FrozenValue
 
 # Rounds of an audit with n_fits=None: fits per table to choose a test, fits per table to evaluate
@@ -44,21 +44,38 @@ ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
 # Fractions of the canaries about which "one_run" guesses. The error probability is split equally
 # between these fractions.
 GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
-# Description of each method for readers without knowledge of statistics.
+# Description of "worst_case" for readers without knowledge of statistics.
+WORST_CASE = (
+    "The audit trained the model {runs} times on two artificial tables that differ in one "
+    "{canary}, the one that is easiest to notice, and tried to tell from the results which table "
+    "was used."
+)
+# Description of each method, by its name and `EpsilonAudit.is_replaced`.
 ATTEMPTS = {
-    "worst_case": (
-        "The audit trained the model {runs} times on two artificial tables that differ in one "
-        "record, the one that is easiest to notice, and tried to tell from the results which table "
-        "was used."
+    ("worst_case", False): WORST_CASE,
+    ("worst_case", True): WORST_CASE,
+    ("two_worlds", False): (
+        "The audit trained the model {runs} times, with and without one conspicuous {canary}, and "
+        "tried to tell from the results whether it was there."
     ),
-    "two_worlds": (
-        "The audit trained the model {runs} times, with and without one conspicuous record, and "
-        "tried to tell from the results whether the record was there."
+    ("two_worlds", True): (
+        "The audit trained the model {runs} times, with one conspicuous {canary} and with another "
+        "one in its place, and tried to tell from the results which of the two was there."
     ),
-    "one_run": (
-        "The audit trained the model once on a table to which records had been added by coin "
+    ("one_run", False): (
+        "The audit trained the model once on a table to which {canaries} had been added by coin "
         "flips, and tried to tell from the result which of them were in the table."
     ),
+    ("one_run", True): (
+        "The audit trained the model once on a table with {canaries} whose labels had been chosen "
+        "by coin flips, and tried to tell from the result which labels they had."
+    ),
+}
+# Singular and plural of the canary, by its privacy unit.
+CANARIES = {
+    "row": ("record", "records"),
+    "group": ("group of {rows} equal rows", "groups of {rows} equal rows"),
+    "person": ("person", "persons"),
 }
 # Number of rows of a canary that is a person.
 ROWS_OF_A_PERSON = 10
@@ -87,6 +104,12 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         Number of fits.
     gaussian : bool
         True if the bound assumes the trade-off curve of a Gaussian mechanism.
+    unit : {"row", "person", "group"}, default="row"
+        Privacy unit of a canary.
+    canary_rows : int, default=1
+        Number of rows of a canary, which are equal.
+    is_replaced : bool, default=False
+        True if a canary was replaced by another one, False if it was added or removed.
     """
 
     lower_bound: float
@@ -97,6 +120,9 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
     attack: str
     runs: int
     gaussian: bool = False
+    unit: Unit = "row"
+    canary_rows: int = 1
+    is_replaced: bool = False
 
     @property
     def violation(self):
@@ -121,17 +147,23 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         condition = f"confidence {self.confidence:g}"
         if self.gaussian:
             condition += ", assuming the trade-off curve of a Gaussian mechanism"
-        tried = ATTEMPTS[self.method].format(runs=self.runs)
+        canary, canaries = (text.format(rows=self.canary_rows) for text in CANARIES[self.unit])
+        tried = ATTEMPTS[self.method, self.is_replaced].format(
+            runs=self.runs, canary=canary, canaries=canaries
+        )
+        claim = f"epsilon = {self.epsilon:g}"
+        if self.delta:
+            claim += f" and delta = {self.delta:g}"
         proved = f"epsilon is at least {self.lower_bound:.3g} ({condition})"
         if self.violation:
             return (
-                f"VIOLATION: the claim of epsilon = {self.epsilon:g} does not hold. {tried} It "
+                f"VIOLATION: the claim of {claim} does not hold. {tried} It "
                 f"succeeded too often: this attack proves that {proved}. Do not publish "
                 "models of this estimator as private until the cause is found."
             )
         return (
-            f"No violation was found. {tried} It succeeded no more often than the claim of "
-            f"epsilon = {self.epsilon:g} allows: this attack proves that {proved}. This is not a "
+            f"No violation was found. {tried} It succeeded no more often than the claim of {claim} "
+            f"allows: this attack proves that {proved}. This is not a "
             "proof of the claim: no attack can show that a claim holds, because a better one may "
             "find more."
         )
@@ -144,7 +176,7 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         Section
         """
         heading = f"Audit of a claim of ({self.epsilon:g}, {self.delta:g})-differential privacy"
-        rows = (("method", f"{self.method!r}, {self.runs} fits, by {self.attack}"),)
+        rows = (("method", f"{self.method!r}, {count_of(self.runs, 'fit')}, by {self.attack}"),)
         return Section(heading, rows, notes=(self._verdict(),))
 
 
@@ -274,6 +306,7 @@ def audit_epsilon(
     False
     """
     check_choice(method, "method", ("worst_case", "two_worlds", "one_run"))
+    check_is_estimator(estimator, "estimator")
     if relation is None:
         relation = relation_in(estimator)
     claim = _claim(estimator, epsilon, delta, Neighbors(relation=relation))
@@ -324,6 +357,9 @@ def audit_epsilon(
         attack=result.test,
         runs=n_runs,
         gaussian=gaussian,
+        unit=fitter.unit,
+        canary_rows=fitter.canary_rows,
+        is_replaced=relation == "replace_one" or replacement is not None,
     )
     if audit.violation:
         warnings.warn(str(audit), PrivacyViolationWarning, stacklevel=2)
@@ -495,6 +531,15 @@ class _Fitter(FrozenValue):
     n_others: int
     canary_rows: int = 1
     persons: object = None
+
+    @property
+    def unit(self):
+        """Privacy unit of a canary."""
+        if self.persons is not None:
+            return "person"
+        if self.canary_rows > 1:
+            return "group"
+        return "row"
 
     @muted_findings()
     def fit(self, X, y, *, canary_rows=None, other_rows=1):

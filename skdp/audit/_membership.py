@@ -20,11 +20,13 @@ from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, 
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument, Section, count_of
 from skdp.utils._types import TableLike
-from skdp.utils._validation import check_choice, check_integer
+from skdp.utils._validation import check_choice, check_integer, check_is_estimator
 from skdp.utils._values import FrozenValue
 
 # With fewer shadow models, variances per row are too imprecise (Carlini et al. 2022, section VI).
 SHADOWS_FOR_ROW_VARIANCE = 64
+# Words of the printed sentences, by unit.
+RELATIVE_PRONOUNS = {"row": "that", "person": "who"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ class MembershipInference(PrintedDocument, FrozenValue):
         Score of the model on members and on other rows; the difference shows overfitting.
     confidence : float
         Confidence of the intervals.
+    unit : {"row", "person"}, default="row"
+        The units whose membership was inferred.
     """
 
     attack: str
@@ -75,6 +79,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
     train_score: float
     test_score: float
     confidence: float
+    unit: Literal["row", "person"] = "row"
 
     note = (
         "These figures show how well this attack works, not how private the estimator is. They "
@@ -85,15 +90,17 @@ class MembershipInference(PrintedDocument, FrozenValue):
     def in_plain_words(self):
         """Sentences about the attack, its result, and the limits of both."""
         auc = self.auc
+        members = f"which {self.unit}s were used"
         if auc.low > 0.5:
-            result = "The attack learned something about who was used"
+            result = f"The attack learned something about {members}"
         else:
             result = "This cannot be distinguished from guessing"
+        pronoun = RELATIVE_PRONOUNS[self.unit]
         return (
-            "The attack tried to tell who was used to train the model. Shown a person who was used "
-            f"and one who was not, it picks the right one in {auc.value:.0%} of cases "
-            f"({auc.low:.0%} to {auc.high:.0%}); guessing does so in 50%. {result}. Another attack "
-            "may find more: only a guarantee bounds all attacks."
+            f"The attack tried to tell {members} to train the model. Shown a {self.unit} {pronoun} "
+            f"was used and one {pronoun} was not, it picks the right one in {auc.value:.0%} of "
+            f"cases ({auc.low:.0%} to {auc.high:.0%}); guessing does so in 50%. {result}. "
+            "Another attack may find more: only a guarantee bounds all attacks."
         )
 
     @property
@@ -169,6 +176,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
                 access=self.access,
                 train_score=self.train_score,
                 test_score=self.test_score,
+                unit=self.unit,
             )
         return results
 
@@ -187,6 +195,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
             "test_score": self.test_score,
             "confidence": self.confidence,
             "note": self.note,
+            "unit": self.unit,
             "n_members": int(self.members.sum()),
             "n_others": int((~self.members).sum()),
             "auc": vars(self.auc),
@@ -318,6 +327,7 @@ def membership_inference(
     >>> found.train_score, found.auc.value > 0.5
     (1.0, True)
     """
+    check_is_estimator(estimator, "estimator")
     check_choice(attack, "attack", ("loss", "shadow", "lira", "rmia"))
     check_choice(access, "access", ("probabilities", "labels", "parameters"))
     check_choice(variance, "variance", ("auto", "row", "global"))
@@ -361,6 +371,7 @@ def membership_inference(
         access=access,
         train_score=float(model.score(*candidates.rows(is_member_row))),
         test_score=float(model.score(*candidates.rows(~is_member_row))),
+        unit="person" if candidates.has_groups else "row",
     )
 
 
@@ -456,7 +467,7 @@ class _Candidates:
         return self.statistics_of_fit(model, mask)[1]
 
 
-def _evaluate(members, scores, confidence, *, attack, access, train_score, test_score):
+def _evaluate(members, scores, confidence, *, attack, access, train_score, test_score, unit):
     """Return the `MembershipInference` of the scores of an attack."""
     fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     return MembershipInference(
@@ -473,6 +484,7 @@ def _evaluate(members, scores, confidence, *, attack, access, train_score, test_
         confidence=confidence,
         train_score=train_score,
         test_score=test_score,
+        unit=unit,
     )
 
 

@@ -830,6 +830,14 @@ class PrivacyAccountant(LedgerView):
             return self._dataset, self._dataset
         return self._dataset, self._root()._dataset
 
+    def _ledger_identity(self):
+        """Return the identity of the data set that bears the charges of this one."""
+        state = self._shared.state
+        if state.config is not None and state.reserved_from is None:
+            # A handle that has charged knows its ledger's identity.
+            return self._shared.identity or self.identity
+        return self._root().identity
+
     def _handles_of(self, hashes):
         """Return a handle for each other data set of the ledger that has one of these records."""
         records = ()

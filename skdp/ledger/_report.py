@@ -39,10 +39,33 @@ PRIVATE_SIZES = {
     "group": "the rows of a group, at most {max_rows}, are present or absent; the number of "
     "rows is private",
 }
+
+
+def _of_user(user):
+    if user:
+        return f"of user {user}"
+    return "of no named user"
+
+
+def _for_purpose(purpose):
+    if purpose:
+        return f"for purpose {purpose}"
+    return "for no named purpose"
+
+
+def _since(time):
+    return f"since {time}"
+
+
+# Functions that describe which charges were selected, by parameter of `BudgetReport.select`. Each
+# text continues the words "only those".
+FILTER_TEXTS = {"user": _of_user, "purpose": _for_purpose, "since": _since}
 SUB_LIMITS = (
     "A sub-limit bounds only the releases that its users make, and bounds nothing if they also see "
     "the results of other users: only the data set's limit is a guarantee."
 )
+# Number of characters of a hash that tell ledgers apart.
+SHORT_HASH = 12
 # A larger number means any number of parts, as for calls that are not recorded in a ledger.
 MAX_COUNTED_PARTS = 2**32
 SCORES = "Scores computed on private rows are not covered unless they were charged."
@@ -136,6 +159,14 @@ def describe_composition(composition):
     return composition
 
 
+def describe_head(head_hash):
+    """Return a short description of the last hash of a ledger, to tell two ledgers apart.
+
+    The report of a budget prints the whole hash.
+    """
+    return f"head hash {head_hash[:SHORT_HASH]}"
+
+
 def _as_json(value):
     """Return an event as JSON text, and any other object as a dict of its attributes."""
     if isinstance(value, Event):
@@ -177,7 +208,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
     closed : str or None
         The reason why the data set was closed, None if it is open.
     shown : str
-        Description of the selected charges, "" if all are shown; see `select`.
+        Description of the selected charges, such as "of user ann since 2026-01-01", "" if all are
+        shown; see `select`.
     n_all_charges : int or None
         The number of all charges, of which `charges` are the selected ones; None if all are shown.
     reserved_from : str
@@ -259,7 +291,11 @@ class BudgetReport(PrintedDocument, FrozenValue):
 
         charges = tuple(charge for charge in self.charges if is_selected(charge))
         reuses = tuple(reuse for reuse in self.reuses if is_selected(reuse))
-        shown = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
+        shown = " ".join(
+            describe(value)
+            for name, describe in FILTER_TEXTS.items()
+            if (value := filters[name]) is not None
+        )
         n_all = self.n_charges
         return replace(self, charges=charges, reuses=reuses, shown=shown, n_all_charges=n_all)
 
@@ -292,7 +328,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
         if self.closed is not None:
             pairs.append(("closed", self.closed))
         if self.shown:
-            pairs.append(("charges", f"those of {self.shown}; the amounts spent cover all charges"))
+            text = f"only those {self.shown} are listed; the amounts spent cover all charges"
+            pairs.append(("charges", text))
         return pairs
 
     def charge_rows(self) -> list[tuple[str, ...]]:

@@ -80,7 +80,7 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
             return check_classes(self.classes, np.asarray(labels))[0]
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError(f"shape.classes must have at least two classes, got {classes!r}")
+            raise ValueError(f"classes must list at least two labels, got {classes!r}")
         return classes
 
     def _class_weights(self, shape):

@@ -16,6 +16,7 @@ from skdp._optim._default_settings import (
     LAPLACE_STEPS_PER_ROOT,
     Settings,
     automatic_settings,
+    heavy_ball_rate,
     necessary_steps,
 )
 from skdp._optim._noisy_gradients import ShrinkageRule, Update, run_sgd
@@ -206,7 +207,10 @@ class ClippedDescent(PrivateSolver):
         """Return the step size for the released bound on the second moment of whitened rows."""
         second_moment = rows.data_norm**2 * rows.whitening.second_moment
         second_moment = max(second_moment, self.problem.constant**2)
-        return 1.0 / (self.problem.loss_spec.curvature * second_moment + self.settings.alpha)
+        smoothness = self.problem.loss_spec.curvature * second_moment + self.settings.alpha
+        if self.update.optimizer == "sgd":
+            return heavy_ball_rate(smoothness, self.update.momentum)
+        return 1.0 / smoothness
 
     @property
     def expected_excess(self):
@@ -307,7 +311,7 @@ class ClippedDescent(PrivateSolver):
 
 
 def plan_run(problem, settings, unit=1.0):
-    """Plan a run with a constant step size, averaged over its last half.
+    """Plan a run with a constant step size, averaged over its last steps: half of them, mostly.
 
     Parameters
     ----------
@@ -336,6 +340,9 @@ def plan_run(problem, settings, unit=1.0):
     n_shrinkage_steps = round(SHRINKAGE_STEPS_FRACTION * n_steps * shrinkage.n_steps)
     shrinkage = replace(shrinkage, n_steps=n_shrinkage_steps, norm=unit * shrinkage.norm)
     n_descent_steps = n_steps - n_shrinkage_steps
+    averaged_fraction = 0.5
+    if problem.is_whitened:
+        averaged_fraction = problem.loss_spec.whitened_average
     update = Update(
         optimizer=settings.optimizer,
         learning_rate="constant",
@@ -343,7 +350,7 @@ def plan_run(problem, settings, unit=1.0):
         power_t=0.5,
         momentum=settings.momentum,
         n_steps=n_descent_steps,
-        n_averaged=max(1, n_descent_steps // 2),
+        n_averaged=max(1, int(averaged_fraction * n_descent_steps)),
     )
     scaled_problem = replace(problem, constant=unit * problem.constant)
     sgd = plan_sgd(scaled_problem, clip, settings.sampling, settings.batch_size, n_steps)

@@ -91,7 +91,9 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Number of epochs. In an epoch, the batches of `batch_size` rows together have as many rows
         as the table. There is no early stopping.
     optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
-        Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam.
+        Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam. If
+        all settings are automatic and rows are many, they are whitened, and the optimizer is
+        gradient descent with momentum.
     learning_rate : {"constant", "invscaling", "linear"}, default="constant"
         Step size of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
     eta0 : float or "auto", default="auto"

@@ -30,8 +30,11 @@ LOSS_SPEC = LossSpec(
     clip_noise_threshold=0.03,
     shrinkage_residual=0.15,
     curvature_from="residuals",
-    whitened_condition=25.0,
-    whitened_steps=40,
+    whitened_condition=50.0,
+    whitened_steps=24,
+    whitened_steps_per_decade=6,
+    whitened_optimizer="sgd",
+    whitened_average=0.6,
 )
 
 # Norm of the weights, times that of the rows, for the expected loss of sufficient statistics. Tuned

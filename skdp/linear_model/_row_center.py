@@ -18,8 +18,8 @@ import numpy as np
 
 from skdp._data._parts import Rows, as_dense, sum_over
 from skdp._data._persons import row_weights_of
-from skdp._data._row_wise import row_norms
-from skdp._data._sums import exact_sum
+from skdp._data._row_wise import row_sums
+from skdp._data._sums import sum_grid, sum_of_steps
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import plan_release
@@ -64,6 +64,8 @@ MAX_COLUMNS = 2000
 # Smallest value of the constant feature, relative to the bound on rows, with which rows are
 # centered; see `center_rounding_factor`.
 MIN_CONSTANT = 0.05
+# Number of values of rows that stay in a processor's cache together with their squares.
+CACHED_VALUES = 1 << 15
 # Relative slack in a budget fraction, for rounding errors in noise multipliers.
 SLACK = 1e-6
 
@@ -168,20 +170,47 @@ def _column_factors(variances, spread, noise_std):
 def _add_rows(total, block, row_weights, norm, n_rows):
     """Add the rows, scaled down to norm 1, the squares of their values, and their squared norms.
 
-    Both kinds of squares are multiplied by `SQUARES_FACTOR`.
+    Both kinds of squares are multiplied by `SQUARES_FACTOR`. The sums are exact, as those of
+    `exact_sum`, so they do not depend on the size of the parts of the block.
     """
     block = as_dense(block)
+    n_rows_of_part = max(1, CACHED_VALUES // block.shape[1])
+    buffers = np.empty((2, min(n_rows_of_part, len(block)), block.shape[1]))
+    # No magnitude is larger than 1, and the weights of the rows add up to at most `n_rows`.
+    grid = sum_grid(1.0, n_rows)
+    steps = np.zeros_like(total)
+    for start in range(0, len(block), n_rows_of_part):
+        rows = slice(start, start + n_rows_of_part)
+        part = block[rows]
+        scaled, squares = buffers[:, : len(part)]
+        squared_norms = _scale_rows(part, norm, scaled, squares)
+        squares *= SQUARES_FACTOR
+        squared_norms *= SQUARES_FACTOR
+        sums = []
+        for values in (scaled, squares, squared_norms[:, np.newaxis]):
+            if row_weights is not None:
+                values *= row_weights[rows, np.newaxis]
+            sums.append(sum_of_steps(values, grid))
+        steps += np.concatenate(sums)
+    total += grid * steps
+
+
+def _scale_rows(block, norm, scaled, squares):
+    """Write the rows of a block, scaled down to norm 1, and the squares of their values to arrays.
+
+    The squared norms of the scaled rows are returned. A row whose norm overflows becomes zero.
+    """
     with np.errstate(all="ignore"):
-        norms = row_norms(block)
+        norms = np.sqrt(row_sums(np.multiply(block, block, out=squares)))
         # As in `BoundedRows`: rounded down so that no row is longer than 1.
         margin = 1.0 - 2.0 * (block.shape[1] + 4) * np.finfo(np.float64).eps
         factors = np.minimum(margin / norm, margin / norms)
-        factors = np.where(np.isfinite(norms), factors, 0.0)
-        scaled = np.where(factors[:, np.newaxis] == 0.0, 0.0, block) * factors[:, np.newaxis]
-    squared_norms = np.minimum(row_norms(scaled) ** 2, 1.0)
-    squares = np.column_stack([scaled**2, squared_norms])
-    values = np.column_stack([scaled, SQUARES_FACTOR * squares])
-    total += exact_sum(values, (-1.0, 1.0), n_samples=n_rows, row_weights=row_weights)
+        np.multiply(block, factors[:, np.newaxis], out=scaled)
+    is_zero = ~np.isfinite(norms)
+    if is_zero.any():
+        scaled[is_zero] = 0.0
+    np.multiply(scaled, scaled, out=squares)
+    return np.minimum(np.sqrt(row_sums(squares)) ** 2, 1.0)
 
 
 def center_rounding_factor(rows):

@@ -78,8 +78,11 @@ SHORTENED_MEAN_SQUARE = 0.95
 # Rows are whitened if there are at least this many per column. With fewer, a fit to the rows needs
 # the regularization by directions that hardly move.
 MIN_ROWS_PER_COLUMN = 250
-# Rows are whitened if they otherwise needed more than this multiple of the steps.
-MIN_STEPS_RATIO = 1.5
+# Number of steps that take about as long as the releases, the weights and the norms of whitened
+# rows. Rows are whitened if this saves time.
+STEPS_OF_WHITENING = 32
+# Number of rows up to which `LossSpec.whitened_steps` are enough.
+ROWS_OF_WHITENED_STEPS = 10_000
 # A product with the matrix must not take much longer than a step.
 MAX_COLUMNS = 200
 # Relative slack in a budget fraction, for rounding errors in noise multipliers.
@@ -278,7 +281,11 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     is_wide = n_columns > MAX_COLUMNS or n_rows < MIN_ROWS_PER_COLUMN * n_columns
     if loss_spec.loss.weights_shape != () or is_wide:
         return None
-    if settings.n_steps(n_rows) <= MIN_STEPS_RATIO * loss_spec.whitened_steps:
+    # With more rows, the sampling error is smaller, and so must be the error of the optimization.
+    n_steps = loss_spec.whitened_steps
+    n_decades = max(0.0, math.log10(n_rows / ROWS_OF_WHITENED_STEPS))
+    n_steps += round(loss_spec.whitened_steps_per_decade * n_decades)
+    if settings.n_steps(n_rows) <= STEPS_OF_WHITENING + n_steps:
         return None
     rows = reserve_for_center(rows, shape)
     if rows.center is None:
@@ -329,11 +336,11 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     )
     whitened_spec = replace(
         loss_spec,
-        whitened_steps=math.ceil(steps_factor * loss_spec.whitened_steps),
+        whitened_steps=math.ceil(steps_factor * n_steps),
         whitened_condition=steps_factor**2 * loss_spec.whitened_condition,
     )
     problem = rows.sgd_problem(shape, whitened_spec)
-    requested = Settings(settings.optimizer, alpha_of_columns=min_alpha)
+    requested = Settings(loss_spec.whitened_optimizer, alpha_of_columns=min_alpha)
     settings = automatic_settings(problem, requested)
     if settings.sampling != "full":
         # The fractions of mu squared add up for Gaussian steps, not for sampled ones.

@@ -15,9 +15,10 @@ from skdp._data._classes import DECLARED_CLASSES
 from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import target_array
-from skdp._fitting._fit_context import data_sets_of
+from skdp._fitting._fit_context import data_sets_of, ledger_of
 from skdp._fitting._fit_progress import FitProgress
 from skdp._reports._line import PrivacyLineMixin
+from skdp._reports._nested_models import find_nested
 from skdp.accounting import Guarantee
 from skdp.base import PrivateEstimator, PrivateFit, private_fit_method, terms_of
 from skdp.mechanisms._stages import sampler_of
@@ -487,9 +488,10 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     continue
                 fitted_steps.append(fitted_step)
                 if not search.refits:
-                    fitted_step.privacy_ = _statement_of_training_part(
-                        fitted_step.privacy_, fit, search.mean_runs is not None
-                    )
+                    for published_model in _models_of_charge(fitted_step):
+                        published_model.privacy_ = _statement_of_training_part(
+                            published_model.privacy_, fit, search.mean_runs is not None
+                        )
                 for stage in fitted_step.privacy_.stages:
                     stages += (replace(stage, name=f"{step.title}: {stage.name}"),)
             if fitted_steps:
@@ -505,21 +507,27 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             charge = fit.public_charge(charged)
             searched = tuple(for_unit(text, fit.terms.unit) for text in public)
             for fitted_step in fitted_steps:
-                # The search has set the classes of the step, which are the label set of `public`.
-                public_of_fit = [
-                    text for text in fitted_step.privacy_.public if text != DECLARED_CLASSES
-                ]
-                fitted_step.privacy_ = replace(
-                    fitted_step.privacy_,
-                    epsilon=charge.epsilon,
-                    delta=charge.delta,
-                    part_of=f"{type(self).__name__}: {self._describe_charge(search)}",
-                    seeded=fitted_step.privacy_.seeded or charge.seeded,
-                    dataset=data_sets_of(self.accountant)[1],
-                    public=tuple(dict.fromkeys((*public_of_fit, *searched))),
-                    charges=(charge,),
-                    calls=(),
-                )
+                # A step that is itself a search was charged as one release of this plan, so its
+                # model, too, is part of this plan only.
+                composition = fitted_step.privacy_.composition
+                for published_model in _models_of_charge(fitted_step):
+                    statement = published_model.privacy_
+                    # The search has set the classes of the step, which are the label set of
+                    # `public`.
+                    public_of_fit = [text for text in statement.public if text != DECLARED_CLASSES]
+                    published_model.privacy_ = replace(
+                        statement,
+                        epsilon=charge.epsilon,
+                        delta=charge.delta,
+                        part_of=f"{type(self).__name__}: {self._describe_charge(search)}",
+                        composition=composition,
+                        seeded=statement.seeded or charge.seeded,
+                        dataset=data_sets_of(self.accountant)[1],
+                        ledger=ledger_of(self.accountant),
+                        public=tuple(dict.fromkeys((*public_of_fit, *searched))),
+                        charges=(charge,),
+                        calls=(),
+                    )
         return charged, stages
 
     def _describe_charge(self, search):
@@ -548,6 +556,23 @@ def _no_model(method):
         f"{method} needs a published model, but strategy='cv', which strategy='auto' may choose, "
         "publishes none with refit=False: set refit=True"
     )
+
+
+def _models_of_charge(model):
+    """Return a fitted private model and the models in it that its charge paid for.
+
+    A search publishes its best model, which is such a model. A model that was fitted before, such
+    as that of ``cv="prefit"``, was charged separately.
+    """
+    charges = model.privacy_.charges
+    models = [model]
+    containers = [model]
+    while containers:
+        for _, nested in find_nested(containers.pop()):
+            containers.append(nested)
+            if hasattr(nested, "privacy_") and nested.privacy_.charges == charges:
+                models.append(nested)
+    return models
 
 
 def _statement_of_training_part(statement, fit, is_drawn):

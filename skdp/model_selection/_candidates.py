@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data._chunked import meta_of
 from skdp._data._classes import check_classes
-from skdp._data._frames import take_rows
+from skdp._data._frames import take_rows, with_plain_names
 from skdp._data._kinds import container_kinds
 from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
@@ -26,6 +26,7 @@ from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._trial import strip_callbacks, verbose_params
+from skdp.utils._validation import check_is_estimator
 from skdp.utils._values import FrozenValue
 
 # Parameters that a search derives from its total budget and sets in every fit.
@@ -110,7 +111,7 @@ class Rows(FrozenValue):
         if len(self.X.shape) != 2:
             return {"names": None, "kinds": None}
         reader = BaseEstimator()
-        validate_data(reader, meta_of(self.X), skip_check_array=True)
+        validate_data(reader, with_plain_names(meta_of(self.X)), skip_check_array=True)
         names = getattr(reader, "feature_names_in_", None)
         return {"names": names, "kinds": container_kinds(self.X)}
 
@@ -276,6 +277,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
         fewer than two labels or an undeclared one.
     """
     check_searched(params)
+    check_is_estimator(estimator, "estimator")
     if isinstance(estimator, FrozenEstimator):
         raise ValueError(
             "estimator is a FrozenEstimator, which is never fitted again, so there is nothing to "

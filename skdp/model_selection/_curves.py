@@ -1,6 +1,6 @@
 """Cross-validation, validation curves and learning curves: many noisy scores, one charge."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from skdp.model_selection._fold_release import release_folds
 from skdp.model_selection._scores import BoundedScore
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._types import TableLike
+from skdp.utils._validation import as_doubles
 
 
 class DPScores(PrintedDocument):
@@ -246,6 +247,10 @@ def dp_validation_curve(
     >>> result.scores_.shape
     (2, 3)
     """
+    if not isinstance(param_name, str):
+        raise ValueError(f"param_name must be the name of a parameter, got {param_name!r}")
+    if isinstance(param_range, str | bytes | Mapping) or not isinstance(param_range, Iterable):
+        raise ValueError(f"param_range must be a list of values, got {param_range!r}")
     grid = [{param_name: value} for value in param_range]
     return _release_scores(
         estimator,
@@ -342,7 +347,7 @@ def dp_learning_curve(
     >>> result.scores_.shape
     (3, 3)
     """
-    sizes = np.asarray(train_sizes, dtype=float)
+    sizes = as_doubles(train_sizes)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"train_sizes must be fractions in (0, 1], got {train_sizes!r}")
     return _release_scores(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._chunked import meta_of
 from skdp._data._errors import column_name, non_numeric_error
+from skdp._data._frames import with_plain_names
 from skdp._data._labels import kind_of_others, label_kinds
 from skdp.ledger._state import NotCopied
 from skdp.mechanisms._randomized_response import categories_array
@@ -133,7 +134,7 @@ def _check_reader(reader, X, form):
     with warnings.catch_warnings():
         # Only one of the two has names; `predict` warns about that.
         warnings.simplefilter("ignore")
-        validate_data(reader, meta_of(X), reset=False, skip_check_array=True)
+        validate_data(reader, with_plain_names(meta_of(X)), reset=False, skip_check_array=True)
     tags = get_tags(reader).input_tags
     if of_skdp(reader) and not (tags.string or tags.categorical):
         for j in form.examples:

@@ -14,7 +14,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.metrics._counts import accuracy, balanced_accuracy, f1, ratio
 from skdp.metrics._grid import number_of_cells, probability_edges
 from skdp.model_selection._counted_scores import RESPONSE_METHODS, BaseCountedScores
-from skdp.utils._validation import check_boolean, check_choice
+from skdp.utils._validation import as_doubles, check_boolean, check_choice
 
 
 def matthews_corrcoef(matrix):
@@ -228,14 +228,11 @@ default="balanced_accuracy"
         """
         if isinstance(self.thresholds, str) and self.thresholds == "auto":
             return None
-        try:
-            if np.asarray(self.thresholds).dtype.kind == "b":
-                raise TypeError("thresholds are booleans")
-            thresholds = np.unique(np.asarray(self.thresholds, dtype=np.float64))
-        except (TypeError, ValueError):
+        thresholds = np.unique(as_doubles(self.thresholds))
+        if np.isnan(thresholds).any():
             raise ValueError(
                 f"thresholds must be 'auto' or a list of numbers, got {self.thresholds!r}"
-            ) from None
+            )
         if thresholds.ndim != 1 or not 1 <= thresholds.size <= MAX_THRESHOLDS:
             raise ValueError(
                 f"thresholds must be 'auto' or a list of 1 to {MAX_THRESHOLDS} numbers, got "

@@ -3,9 +3,10 @@
 scikit-learn calls a scorer only after the fit has been charged, and replaces its errors with NaN.
 """
 
-from skdp._data._tables import target_array
+from skdp._data._tables import indexable_table, target_array
 from skdp.model_selection._candidates import labels_of_candidate
 from skdp.model_selection._scored_tables import check_class_counts, check_suits
+from skdp.pipeline._first_rows import check_rows
 from skdp.pipeline._fit_params import (
     SEARCHES,
     check_fit_params_of_charges,
@@ -16,6 +17,9 @@ from skdp.pipeline._fit_params import (
 from skdp.pipeline._instances import is_estimator, sklearn_name, with_params
 from skdp.pipeline._members import MOST_COMBINATIONS, check_members, listed_candidates
 from skdp.pipeline._parameters import PublicTable
+
+# Selections of scikit-learn that fit and score their estimator on folds.
+ELIMINATIONS = frozenset({"RFECV", "SequentialFeatureSelector"})
 
 
 def check_validation(variables):
@@ -30,7 +34,7 @@ def check_validation(variables):
     ------
     ValueError
         If a private score does not suit the estimator, a fit and a score would protect different
-        persons, or a value of `param_range` is wrong.
+        persons, a fit would refuse a row, or a value of `param_range` is wrong.
     """
     estimator = variables.get("estimator")
     if not is_estimator(estimator):
@@ -45,6 +49,8 @@ def check_validation(variables):
         steps = params_of_steps(estimator, dict(fit_params))
         steps += params_of_scorers(variables.get("scoring"), dict(score_params))
         check_fit_params_of_charges(steps)
+        # This is reached once in a call, and all its rows are read.
+        _check_rows(estimator, variables.get("X"), y, scorers)
     name = variables.get("param_name")
     error_score = variables.get("error_score")
     if isinstance(name, str) and isinstance(error_score, str) and error_score == "raise":
@@ -64,7 +70,8 @@ def _with_setting(estimator, name, value):
 def check_searches(tool, y=None, params=None, method="fit", X=None):
     """Raise `ValueError` if a private score suits no candidate of a search, even inside a tool.
 
-    With error_score="raise", the score must suit all candidates.
+    With error_score="raise", the score must suit all candidates. A search or a selection by folds
+    is also refused if a fit would refuse a row.
     """
     for part in tool.get_params().values():
         if sklearn_name(part) in SEARCHES:
@@ -72,6 +79,18 @@ def check_searches(tool, y=None, params=None, method="fit", X=None):
             _check_scores_of_search(part, None)
     if sklearn_name(tool) in SEARCHES:
         _check_scores_of_search(tool, y)
+    if sklearn_name(tool) in SEARCHES | ELIMINATIONS:
+        _check_rows(tool, X, y, private_scorers(tool.scoring))
+
+
+def _check_rows(estimator, X, y, scorers):
+    """Raise `ValueError` if a fit or a private score would refuse a row."""
+    if X is None:
+        return
+    if scorers and isinstance(X, list | tuple):
+        # One row can determine how the rows of a list are converted, which scores refuse.
+        indexable_table(X)
+    check_rows(estimator, X, y)
 
 
 def _check_scores_of_search(search, y):

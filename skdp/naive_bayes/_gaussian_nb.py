@@ -362,7 +362,7 @@ def _checked_priors(priors, n_classes):
     """Return declared class probabilities as an array, or raise `ValueError`."""
     prior = as_doubles(priors)
     if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
-        return prior
+        return prior.copy()
     raise ValueError(
         f"priors must be {count_of(n_classes, 'probability', 'probabilities')} of sum 1, one per "
         f"class, got {priors!r}"

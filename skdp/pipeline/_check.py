@@ -542,6 +542,13 @@ def _accountants(private):
     elif len(budgets) > 1:
         message = "the steps learn from the same rows but charge different budgets"
         yield Finding(private[-1].title, "several accountants", message)
+    terms = {terms_of(accountant) for accountant in accountants}
+    if len({(term.relation, term.unit, term.max_rows) for term in terms}) > 1:
+        message = (
+            "the steps have different privacy units or relations, so their costs do not add up, "
+            "and the cost of one fit is no guarantee"
+        )
+        yield Finding(private[-1].title, "several accountants", message)
 
 
 def _cost(step, price):

@@ -23,7 +23,7 @@ from skdp._tools._registry import find_entry
 from skdp.base import terms_of
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.pipeline._fit_params import params_of_steps, routed_groups
-from skdp.pipeline._instances import fitted_params
+from skdp.pipeline._instances import fitted_params, step_message
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_raw_steps
 from skdp.pipeline._members import check_members, check_tool
@@ -120,6 +120,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
         try:
             if self.judges_steps:
                 self.check_steps()
+                self._check_list(X)
             check_names_differ(X)
             check_selectable(self, X)
             # Lazy data are computed once for all steps: a lazy plan that samples or shuffles would
@@ -189,6 +190,15 @@ class CheckedFitsMixin(PrivacyLineMixin):
                         f"step {step.title!r} was put into a plan and has accountant=None, so its "
                         "fit would not be charged: split the budget again, with the new steps"
                     )
+
+    def _check_list(self, X):
+        """Raise `ValueError` if the types that NumPy infers for a list of rows change a step."""
+        if not isinstance(X, list | tuple):
+            return
+        others = {step.name for step in find_raw_steps(self)}
+        for step in find_raw_steps(self, is_list=True):
+            if step.name not in others:
+                raise ValueError(step_message(step.name, step.advice))
 
     def __sklearn_clone__(self):
         return self._copy_settings_to(super().__sklearn_clone__())

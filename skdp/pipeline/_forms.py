@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data._chunked import meta_of
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp._data._frames import TIME_KINDS, is_frame, label_kind_of
+from skdp._data._frames import TIME_KINDS, is_frame, label_kind_of, with_plain_names
 from skdp._data._kinds import container_kinds, types_of
 from skdp._data._output import frame_library
 from skdp.pipeline._combinations import n_selected_columns
@@ -39,7 +39,7 @@ def form_of_table(X):
         return UNKNOWN_FORM
     empty = meta_of(X)
     reader = BaseEstimator()
-    validate_data(reader, empty, skip_check_array=True)
+    validate_data(reader, with_plain_names(empty), skip_check_array=True)
     names = getattr(reader, "feature_names_in_", None)
     library = ""
     if is_frame(empty):

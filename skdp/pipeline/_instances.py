@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 from inspect import signature
 
 from sklearn.base import clone
@@ -10,11 +11,35 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._output import asks_for_frame
+from skdp.utils._validation import is_estimator
+
+# Parameter of scikit-learn's containers that lists their parts, and the items of a part.
+PART_LISTS = {
+    Pipeline: ("steps", ("name", "estimator")),
+    FeatureUnion: ("transformer_list", ("name", "transformer")),
+    ColumnTransformer: ("transformers", ("name", "transformer", "columns")),
+}
 
 
-def is_estimator(value):
-    """Return True if a value is an estimator, rather than a class or a string."""
-    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+def check_parts(container):
+    """Raise `ValueError` if a container's list of parts is not a list of tuples that name them.
+
+    Otherwise, an error from unpacking a part would not name the parameter.
+    """
+    for kind, (parameter, items) in PART_LISTS.items():
+        if not isinstance(container, kind):
+            continue
+        parts = getattr(container, parameter)
+        is_list = isinstance(parts, list | tuple)
+        if not is_list or not all(map(partial(_is_part, n_items=len(items)), parts)):
+            raise ValueError(
+                f"{parameter} must be a list of ({', '.join(items)}) tuples, got {parts!r}"
+            )
+
+
+def _is_part(part, n_items):
+    """Return True for a list or tuple of `n_items` items, of which the first is a name."""
+    return isinstance(part, list | tuple) and len(part) == n_items and isinstance(part[0], str)
 
 
 def of_skdp(estimator):
@@ -102,10 +127,33 @@ def fitted_params(model, *names):
 
 
 def with_params(estimator, params):
-    """Return a clone with changed parameters and without `memory`, which would repeat a release."""
+    """Return a clone with changed parameters and without `memory`, which would repeat a release.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is one of a step that is not an estimator.
+    """
     # The method of `FrozenEstimator` does not return the estimator.
     model = clone(estimator)
-    model.set_params(**clone(params, safe=False))
+    try:
+        model.set_params(**clone(params, safe=False))
+    except AttributeError as error:
+        steps = model.get_params()
+        for name in params:
+            parts = name.split("__")
+            prefixes = ["__".join(parts[:n]) for n in range(1, len(parts))]
+            no_estimators = [
+                prefix
+                for prefix in prefixes
+                if prefix in steps and not hasattr(steps[prefix], "set_params")
+            ]
+            for step_name in no_estimators:
+                raise ValueError(
+                    f"{name} cannot be set: {step_name} must be an estimator, got "
+                    f"{steps[step_name]!r}"
+                ) from error
+        raise
     model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
     return model
 

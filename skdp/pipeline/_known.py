@@ -4,7 +4,7 @@ A class that is not in the registry (`skdp/_tools`) is "unknown": it is accepted
 its kind with an attribute ``__skdp_kind__``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -21,12 +21,14 @@ from skdp._tools._advice import (
     DECLARE,
     DENSITY,
     FITTED,
+    LISTS,
     MEMORY,
     PRODUCTS,
     ROW_WISE_REMEDIES,
     SELECTOR,
 )
 from skdp._tools._entries import ACCEPTED
+from skdp._tools._functions import depends_on_type
 from skdp._tools._parts import is_step, parts_of, raw_callbacks
 from skdp._tools._registry import UNKNOWN, find_entry
 from skdp._tools._step_conditions import selects_by_values
@@ -123,7 +125,7 @@ def accepted_entry(estimator):
     return None
 
 
-def find_raw_steps(estimator, with_fitted=False, sparsity=DENSE):
+def find_raw_steps(estimator, with_fitted=False, sparsity=DENSE, is_list=False):
     """Return the parts of an estimator that learn from rows without privacy, or may do so.
 
     Steps before a release in which the number of rows is private are also returned if they may
@@ -141,6 +143,8 @@ def find_raw_steps(estimator, with_fitted=False, sparsity=DENSE):
         with the kind "opaque".
     sparsity : {DENSE, SPARSE_MATRIX, SPARSE_FRAME}, default=DENSE
         Sparsity of its table, which is `DENSE` if unknown.
+    is_list : bool, default=False
+        True if its table is a list of rows.
 
     Returns
     -------
@@ -158,7 +162,7 @@ def find_raw_steps(estimator, with_fitted=False, sparsity=DENSE):
     standardscaler | learns | use DPStandardScaler
     """
     raw_steps = []
-    table = _Table(sparsity=sparsity)
+    table = _Table(sparsity=sparsity, is_list=is_list)
     _add_raw_steps(estimator, "", raw_steps, with_fitted, table, later=())
     return raw_steps
 
@@ -173,22 +177,31 @@ class _Table(FrozenValue):
     has_inferred_types : bool, default=False
         True if it may be a frame whose types pandas inferred from the values that an earlier step
         returned.
+    is_list : bool, default=False
+        True for a list of rows, whose type NumPy infers from all cells.
     """
 
     sparsity: str
     has_inferred_types: bool = False
+    is_list: bool = False
 
     def behind(self, step):
         """Return the table that a step of a pipeline returns for this one."""
         sparsity = possible_sparsity(step, self.sparsity)
-        return _Table(sparsity, self._infers_types_behind(step))
+        is_list = self.is_list and _passes_on(step)
+        return _Table(sparsity, self._infers_types_behind(step), is_list)
 
     def _infers_types_behind(self, step):
         if isinstance(step, FrozenEstimator):
             return self._infers_types_behind(step.estimator)
-        if step is None or (isinstance(step, str) and step == "passthrough"):
+        if _passes_on(step):
             return self.has_inferred_types
         return not gives_numbers(step)
+
+
+def _passes_on(step):
+    """Return True for a placeholder in a pipeline, whose output is its table itself."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def _add_raw_steps(estimator, name, raw_steps, with_fitted, table, later):
@@ -243,6 +256,9 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted, table, later):
             if hasattr(estimator, "steps"):
                 behind = (*(step for _, step in parts[i + 1 :]), *later)
             inner_table = table if reads_table else _Table(DENSE)
+            if isinstance(estimator, ColumnTransformer):
+                # It converts a list to an array of objects.
+                inner_table = replace(inner_table, is_list=False)
             _add_raw_steps(inner, inner_name, raw_steps, with_fitted, inner_table, behind)
         if hasattr(estimator, "steps"):
             earlier.append(inner)
@@ -349,6 +365,9 @@ def _raw_choices(estimator, table):
             yield "sparse_threshold", estimator.sparse_threshold, DENSITY
     elif is_skrub_container(estimator) and selects_by_values(estimator.cols):
         yield "cols", estimator.cols, SELECTOR
+    elif table.is_list and type(estimator) is FunctionTransformer:
+        if depends_on_type(estimator.func):
+            yield "func", estimator.func, LISTS
     for callback in raw_callbacks(estimator):
         yield "callbacks", callback, CALLBACKS
 

@@ -38,7 +38,9 @@ from skdp.utils._warnings import warn_user
 MOST_COMBINATIONS = 256
 # scikit-learn tools whose members receive the target, or the positions of its sorted labels.
 PASS_TARGET_ON = frozenset(
-    {"Pipeline", "FeatureUnion", "ColumnTransformer", "SelectFromModel", "GridSearchCV"}
+    "Pipeline FeatureUnion ColumnTransformer SelectFromModel RFE RFECV SequentialFeatureSelector "
+    "FixedThresholdClassifier GridSearchCV RandomizedSearchCV HalvingGridSearchCV "
+    "HalvingRandomSearchCV".split()
 )
 ENCODE_LABELS = frozenset({"VotingClassifier", "StackingClassifier"})
 # Tools whose members receive one column of the target, or 1 for one label and 0 for the others.
@@ -46,8 +48,10 @@ SPLIT_COLUMNS = frozenset(
     {"MultiOutputClassifier", "MultiOutputRegressor", "ClassifierChain", "RegressorChain"}
 )
 SPLIT_LABELS = frozenset({"OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"})
-# Tools that accept only labels as the target, and tools that pass their table on unchanged.
+# Tools that accept only labels as the target, or only two, and tools that pass their table on
+# unchanged.
 NEED_LABELS = ENCODE_LABELS | SPLIT_LABELS
+NEED_TWO_LABELS = frozenset({"FixedThresholdClassifier"})
 PASS_TABLE_ON = frozenset(
     "FeatureUnion VotingClassifier VotingRegressor StackingClassifier StackingRegressor "
     "OneVsRestClassifier MultiOutputClassifier MultiOutputRegressor SelectFromModel "
@@ -92,7 +96,7 @@ def check_tool(tool, y=None, params=None, method="fit", X=None):
         n_rows = n_rows_of(X)
         if n_rows is not None:
             check_lengths(n_rows, y=y)
-    has_target = sklearn_name(tool) in PASS_TARGET_ON
+    has_target = _passes_target_on(tool)
     check_members(tool, PublicTable(form=_known_form(X), has_target=has_target, y=y))
 
 
@@ -107,7 +111,7 @@ def _check_outputs(tool, y, classes):
         Labels of each output. The outputs of an earlier call have them.
     """
     members = getattr(tool, "estimators_", None)
-    for i, column in enumerate(_targets_of_members(tool, y)):
+    for i, column in enumerate(targets_of_members(tool, y)):
         member = tool.estimator if members is None else members[i]
         if column is None or not (of_skdp(member) and is_private(member)):
             continue
@@ -185,6 +189,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
         except (TypeError, ValueError) as error:
             raise ValueError(step_message(name, error)) from error
     if _is_prefit(tool):
+        _check_target(tool, table, name)
         for part, member in inner_parts(tool):
             if part not in RECEIVE_OTHER_TABLES:
                 _check_fitted(member, tool, table, join_names(name, part))
@@ -195,8 +200,8 @@ def check_members(tool, table=ANY_TABLE, name=""):
         raise ValueError(step_message(name or sklearn_name(tool), error)) from error
     _check_target(tool, table, name)
     form = table.form
-    has_target = table.has_target and sklearn_name(tool) in PASS_TARGET_ON
-    first, *others = _targets_of_members(tool, table.y)
+    has_target = table.has_target and _passes_target_on(tool)
+    first, *others = targets_of_members(tool, table.y)
     inner = PublicTable(form=form, has_target=has_target, y=first)
     if step_kind(tool) != "container":
         _check_published_models(tool, name)
@@ -211,6 +216,12 @@ def check_members(tool, table=ANY_TABLE, name=""):
             for inner_form, y in product(_forms_of_member(tool, part, table), (first, *others)):
                 member_table = replace(inner, form=inner_form, y=y)
                 check_members(member, member_table, join_names(name, part))
+
+
+def _passes_target_on(tool):
+    """Return True for a tool whose members receive its target, also for imblearn's pipeline."""
+    is_container = isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer)
+    return is_container or sklearn_name(tool) in PASS_TARGET_ON
 
 
 def _is_prefit(tool):
@@ -257,14 +268,14 @@ def _forms_of_member(tool, part, table):
     kind = sklearn_name(tool)
     form = table.form
     if part == "final_estimator":
-        width = stacked_width(tool, form.n_columns, _count_labels(tool, table.y))
+        width = stacked_width(tool, form.n_columns, count_labels(tool, table.y))
         return [UNKNOWN_FORM if width is None else form_of_table(np.empty((0, width)))]
     widths = []
     if kind in SELECT_COLUMNS:
         widths = selected_widths(tool, form.n_columns)
     elif kind in CHAINS and form.n_columns is not None:
         # Each member also receives a column for each target before its own.
-        n_targets = len(_targets_of_members(tool, table.y))
+        n_targets = len(targets_of_members(tool, table.y))
         widths = sorted({form.n_columns, form.n_columns + n_targets - 1})
     # Selections and chains pass arrays on.
     if widths:
@@ -277,7 +288,7 @@ def _forms_of_member(tool, part, table):
     return [UNKNOWN_FORM]
 
 
-def _count_labels(tool, y):
+def count_labels(tool, y):
     """Return the number of labels of a tool's target; None if it is unknown.
 
     Labels that a private classifier declares must occur. Without a declaration, the labels that
@@ -436,6 +447,33 @@ def _check_target(tool, table, name):
             raise ValueError(step_message(title, error)) from error
     if kind in ENCODE_LABELS and np.ndim(table.y) == 1:
         _check_all_classes_occur(tool, table.y, title)
+    if kind in SPLIT_LABELS | NEED_TWO_LABELS:
+        _check_two_classes(tool, title)
+    if kind in NEED_TWO_LABELS and np.ndim(table.y) == 1:
+        n_labels = len(np.unique(target_array(table.y)))
+        if n_labels > 2:
+            refusal = ValueError(f"it accepts two labels, and y holds {n_labels}")
+            raise ValueError(step_message(title, refusal))
+
+
+def _check_two_classes(tool, title):
+    """Raise `ValueError` if a classifier declares more labels than the two that it may receive.
+
+    A tool that splits labels reads a single column of its scores, and would fail or return wrong
+    labels.
+    """
+    for classes in declared_labels_of(tool):
+        if classes is not None and len(np.unique(classes)) > 2:
+            counted = count_of(len(np.unique(classes)), "class", "classes")
+            if sklearn_name(tool) in NEED_TWO_LABELS:
+                error = ValueError(f"it accepts two labels, but its classifier declares {counted}")
+                raise ValueError(step_message(title, error))
+            error = ValueError(
+                f"its classifiers receive two labels, 0 and 1, but one declares {counted}: use "
+                "classes=[0, 1] or, to keep secret which labels occur, the private classifier "
+                "alone, which accepts several labels"
+            )
+            raise ValueError(step_message(title, error))
 
 
 def _check_all_classes_occur(tool, y, title):
@@ -446,7 +484,8 @@ def _check_all_classes_occur(tool, y, title):
     `cross_val_predict`, which a stack calls, would fail after the member was charged.
     """
     n_labels = len(np.unique(target_array(y)))
-    for name, member in tool.estimators:
+    members = [*tool.estimators, ("final_estimator", getattr(tool, "final_estimator", None))]
+    for name, member in members:
         for classes in declared_labels_of(member):
             if classes is not None and len(np.unique(classes)) > n_labels:
                 error = ValueError(
@@ -459,10 +498,10 @@ def _check_all_classes_occur(tool, y, title):
                 raise ValueError(step_message(title, error))
 
 
-def _targets_of_members(tool, y):
+def targets_of_members(tool, y):
     """Return the targets that a tool passes to its members, with None for unknown ones."""
     kind = sklearn_name(tool)
-    if kind in PASS_TARGET_ON or y is None:
+    if _passes_target_on(tool) or y is None:
         return [y]
     try:
         if kind in ENCODE_LABELS:

@@ -364,6 +364,11 @@ def plan_pipeline(
         n_samples = check_integer(n_samples, "n_samples", 1)
     if terms is None:
         terms = terms_of(None)
+    elif not isinstance(terms, LedgerConfig):
+        raise ValueError(
+            "terms must be the terms of an accountant, as skdp.base.terms_of returns them, got "
+            f"{terms!r}"
+        )
     form = TableForm(n_rows=n_samples, classes=classes)
     steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)

@@ -10,7 +10,7 @@ from skdp.accounting import Composed, get_epsilon
 from skdp.accounting._events import leaves
 from skdp.base import terms_of
 from skdp.ledger import Reservation
-from skdp.pipeline._instances import of_skdp
+from skdp.pipeline._instances import of_skdp, step_message
 from skdp.pipeline._planning import planned_charge
 from skdp.utils._validation import is_auto
 from skdp.utils._values import FrozenValue
@@ -77,9 +77,12 @@ def price_steps(priced, n_samples):
         n_rows = None
         if step.fits == 1:
             n_rows = n_samples
-        planned = planned_charge(
-            step.estimator, n_rows, step.n_features or None, terms=terms_of_fit, name=step.title
-        )
+        try:
+            planned = planned_charge(
+                step.estimator, n_rows, step.n_features or None, terms=terms_of_fit, name=step.title
+            )
+        except ValueError as error:
+            raise ValueError(step_message(step.title, error)) from error
         is_exact = planned.exact or of_skdp(step.estimator)
         price = Price(
             epsilon=planned.epsilon,

@@ -7,7 +7,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._lengths import shape_of
 from skdp._data._tables import check_not_empty
-from skdp.pipeline._instances import is_estimator
+from skdp.pipeline._instances import check_parts, is_estimator
 
 PASSED_ON = (None, "passthrough")
 
@@ -70,6 +70,7 @@ def _selects_columns(step):
     """Return True if a step is, or begins with, a `ColumnTransformer`."""
     if not is_estimator(step):
         return False
+    check_parts(step)
     if isinstance(step, ColumnTransformer):
         return True
     if isinstance(step, FeatureUnion):

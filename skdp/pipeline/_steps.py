@@ -24,6 +24,7 @@ from skdp._tools._step_conditions import selects_by_values
 from skdp.pipeline._containers import check_container, check_joined_names, check_joined_times
 from skdp.pipeline._forms import joined_form, output_form
 from skdp.pipeline._instances import (
+    check_parts,
     gives_numbers,
     infers_types,
     is_estimator,
@@ -248,6 +249,12 @@ def _walk(estimator, place, walk):
         Place of the next step. The last name in its `before` is that of the step that returns its
         whole table.
     """
+    try:
+        check_parts(estimator)
+    except ValueError as error:
+        if not place.name:
+            raise
+        raise ValueError(step_message(place.name, error)) from None
     for callback in raw_callbacks(estimator):
         walk.add_choice(place, "callbacks", by=callback, advice=CALLBACKS)
     kind, advice = judge_step(estimator)

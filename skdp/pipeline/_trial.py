@@ -287,9 +287,7 @@ def read_raw_cells(container, X, y, params):
     selects = any(isinstance(part, ColumnTransformer | FeatureUnion) for part in inside)
     if not (selects or any(map(_passes_cells_on, inside))):
         return
-    if any(map(_makes_polars_frames, inside)) and not _supports_empty_rows(
-        sys.modules.get("polars")
-    ):
+    if any(map(makes_polars_frames, inside)) and not supports_empty_rows(sys.modules.get("polars")):
         return
     steps = find_steps(container)
     private = {step.name for step in steps if step.kind == "private"}
@@ -328,11 +326,11 @@ def read_raw_cells(container, X, y, params):
             table.close()
 
 
-def _makes_polars_frames(part):
+def makes_polars_frames(part):
     """Return True if `set_output` of a step or a container is "polars"."""
     return getattr(part, "_sklearn_output_config", {}).get("transform") == "polars"
 
 
-def _supports_empty_rows(polars):
+def supports_empty_rows(polars):
     """Return True if polars can represent rows without columns, which dry runs need."""
     return polars is not None and polars.DataFrame(np.empty((1, 0))).height == 1

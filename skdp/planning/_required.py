@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from skdp.stats import expected_error
-from skdp.utils._validation import check_integer, check_positive
+from skdp.utils._validation import as_doubles, check_integer, check_positive
 
 # The expected error at a smaller number (of rows, or epsilon) is at most JUMP times the error at a
 # larger number, times the ratio of the larger to the smaller number to this power. The error jumps
@@ -217,9 +217,10 @@ def _make_ratio_to_target(planned, excess_loss, error, public):
         target, other = error, excess_loss
     if target is None or other is not None:
         raise ValueError("pass only excess_loss with an estimator, and only error with a statistic")
-    target = np.asarray(target, dtype=np.float64)
-    if not (target.size and np.all((target > 0.0) & np.isfinite(target))):
-        raise ValueError(f"the target must be positive and finite, got {target}")
+    name = "excess_loss" if is_model else "error"
+    numbers = as_doubles(target)
+    if not (numbers.size and np.all((numbers > 0.0) & np.isfinite(numbers))):
+        raise ValueError(f"{name} must be positive and finite, got {target!r}")
 
     def ratio_to_target(n_rows, epsilon=None):
         """Return the largest ratio; above 1, more rows or a larger epsilon is needed."""
@@ -234,6 +235,6 @@ def _make_ratio_to_target(planned, excess_loss, error, public):
             if epsilon is not None:
                 params["epsilon"] = epsilon
             expected = expected_error(name, n_rows, **params)
-        return float(np.max(expected / target))
+        return float(np.max(expected / numbers))
 
     return ratio_to_target

@@ -13,6 +13,7 @@ from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp._data._row_wise import row_norms
 from skdp._fitting._findings import (
+    CLIPPED_VALUES,
     FAR_VALUES,
     NO_BOUNDS,
     NO_NORM,
@@ -45,6 +46,11 @@ _FALSE_ALARM = 1e-4
 # Likely bins next to the occupied bins of a narrow column are counted with it if their noisy counts
 # sum to this many standard deviations above 0.
 DEVIATIONS_OF_OTHERS = 2.0
+# A column is reported as clipped if its noisy counts beyond the likely bins, in one of these
+# numbers of octaves on either side, exceed a fraction of the rows by this many standard deviations.
+OUTER_OCTAVES = (8, 16, 24, 32)
+MIN_CLIPPED = 0.1
+DEVIATIONS_OF_CLIPPED = 3.5
 # Octaves are divided into at most 2**_MAX_SPLIT_BITS bins of equal width.
 _MAX_SPLIT_BITS = 3
 # Minimum number of rows per bin, in units of the threshold, for an octave to be divided.
@@ -306,7 +312,46 @@ class BoundsSearch(_SpacedHistogram):
         is_far = is_found & (np.maximum(-first, last) == outermost)
         report_finding(FAR_VALUES, positions[is_far])
         report_finding(ROUGH_BOUNDS, positions[is_rough])
+        report_finding(CLIPPED_VALUES, positions[is_found & self._is_clipped(noisy, likely)])
         return low, high
+
+    def _is_clipped(self, noisy, likely):
+        """Return True for columns with many values beyond the likely bins, allowing for noise.
+
+        Octaves next to each other may have too few values each to be visible above the noise, and
+        many together. Smaller values of the same sign are not counted: they are clipped by at most
+        the magnitude of an end.
+        """
+        first, last, _ = likely
+        first = _octave_of(first, self.splits)
+        last = _octave_of(last, self.splits)
+        counts = self._octave_counts(noisy)
+        middle = counts.shape[1] // 2
+        std = self.mechanism.deviation(self.size) * np.sqrt(self.splits)
+        sums = np.zeros((len(counts), counts.shape[1] + 1))
+        np.cumsum(counts, axis=1, out=sums[:, 1:])
+        rows = np.arange(len(counts))
+        is_clipped = np.zeros(len(counts), dtype=bool)
+        for n_octaves in OUTER_OCTAVES:
+            # If all likely values have one sign, those of the other sign are counted around the
+            # same magnitude.
+            opposite_of_first = np.maximum(-first - n_octaves // 2, 0)
+            opposite_of_last = np.minimum(n_octaves // 2 - last, 0)
+            above = middle + 1 + np.where(last > 0, last, opposite_of_first)
+            below = middle + np.where(first < 0, first, opposite_of_last)
+            end = np.minimum(above + n_octaves, counts.shape[1])
+            start = np.maximum(below - n_octaves, 0)
+            n_above, n_below = end - above, below - start
+            sum_above = sums[rows, end] - sums[rows, above]
+            sum_below = sums[rows, below] - sums[rows, start]
+            for total, n_counts in (
+                (sum_above, n_above),
+                (sum_below, n_below),
+                (sum_above + sum_below, n_above + n_below),
+            ):
+                least = total - DEVIATIONS_OF_CLIPPED * std * np.sqrt(n_counts)
+                is_clipped |= least > MIN_CLIPPED * self.n_rows
+        return is_clipped
 
     def _totals(self, noisy, first, last, likely):
         """Return the noisy number of values of each column, and the noise's standard deviation.

@@ -284,7 +284,13 @@ def _bound_entries(bounds, names, n_features):
     check_has_order(bounds, "bounds")
     check_not_pairs(bounds, n_features)
     try:
-        low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in bounds)
+        if hasattr(bounds, "__array__") and not np.ma.is_masked(bounds):
+            # The cells of a column of Arrow are no numbers.
+            bounds = np.asarray(bounds)
+        low, high = bounds
+        if np.ma.is_masked(low) or np.ma.is_masked(high):
+            raise TypeError("a bound is masked")
+        low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in (low, high))
     except (TypeError, ValueError):
         raise ValueError(
             "bounds must be 'auto', (low, high), numbers or arrays of length n_features, or a "

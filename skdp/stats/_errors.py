@@ -13,7 +13,7 @@ from skdp.mechanisms._plan import counting_mechanism
 from skdp.stats._moments import noise_of_histogram, noise_of_moments, unit_of_sums
 from skdp.stats._quantiles import QuantileTree
 from skdp.utils._types import Relation
-from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
+from skdp.utils._validation import broadcast_bounds, check_choice, check_integer, check_within
 
 STATISTICS = ("mean", "sum", "var", "count", "histogram", "histogram2d", "median", "quantile")
 
@@ -88,9 +88,9 @@ def expected_error(
             n_histograms = 1
         return noise_of_histogram(guarantee, n_histograms).mean_error(n_histograms)
     if statistic in ("median", "quantile"):
-        quantile = q
-        if statistic == "median":
-            quantile = 0.5
+        quantile = 0.5
+        if statistic == "quantile":
+            quantile = check_within(q, "q", 0.0, 1.0)
         tree = QuantileTree(
             quantiles=[quantile], n_columns=n_columns, n_rows=n_rows, guarantee=guarantee
         )

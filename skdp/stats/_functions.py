@@ -22,9 +22,9 @@ from skdp.stats._moments import (
     plan_nonzero_counts,
     plan_sums,
 )
-from skdp.stats._quantiles import plan_quantiles
+from skdp.stats._quantiles import check_quantiles, plan_quantiles
 from skdp.stats._release import check_rows, plan_within_bounds, release, shaped
-from skdp.utils._validation import is_auto
+from skdp.utils._validation import as_doubles, is_auto
 
 
 def _release_columns(
@@ -640,16 +640,18 @@ def _histogram_planner(n_columns, bins, range, *, joint=True):
         # The edges are declared, so the range is not used.
         range = (0.0, 1.0)
     elif joint and not is_auto(range):
-        try:
-            range = tuple(np.asarray(range, dtype=np.float64).reshape(n_columns, 2).T)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(
-                f"range must be one pair (low, high) per column, got {range!r}"
-            ) from None
+        ends = as_doubles(range)
+        if ends.size != 2 * n_columns or np.isnan(ends).any():
+            raise ValueError(f"range must be one pair (low, high) per column, got {range!r}")
+        range = tuple(ends.reshape(n_columns, 2).T)
 
     def make_plan(shape, guarantee):
         """Return the plan of the histogram for a table of this shape."""
-        _check_resolved_bins(bins, *declared_bounds(range, shape))
+        try:
+            low, high = declared_bounds(range, shape)
+        except ValueError as error:
+            raise ValueError(f"range: {error}") from None
+        _check_resolved_bins(bins, low, high)
         plan_counts = partial(plan_histogram, bins=bins, joint=joint)
         return plan_within_bounds(plan_counts, range, shape, guarantee)
 
@@ -742,7 +744,7 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    plan = partial(plan_quantiles, quantiles=q)
+    plan = partial(plan_quantiles, quantiles=check_quantiles(q, "q"))
     index = ... if np.ndim(q) else 0
     return _release_columns(
         "dp_quantile",

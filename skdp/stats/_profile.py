@@ -56,7 +56,8 @@ class TableProfile(PrintedDocument):
     associations : list of Association
         One for each pair of columns; empty if noise would hide them.
     n_rows : float
-        Number of rows: the public one, or an estimate if the privacy unit is a person.
+        Number of rows: the public one, or an estimate if the privacy unit is a person. NaN if noise
+        hides how many rows the persons have.
     n_rows_interval : tuple of (low, high)
         Interval of the estimate; the number of rows of a person is known only up to a factor of
         1.5.
@@ -137,7 +138,7 @@ class TableProfile(PrintedDocument):
         dict
         """
         return {
-            "n_rows": self.n_rows,
+            "n_rows": _json(self.n_rows),
             "n_units": self.n_units,
             "unit": self.unit,
             "columns": {str(name): _json(vars(c)) for name, c in self.columns.items()},
@@ -223,12 +224,15 @@ def _associations(names, released):
 
 
 def _number_of_rows(released, n_units):
-    """Return the number of rows, and its interval."""
+    """Return the number of rows, and its interval; NaN if noise hides the rows of all persons."""
     if released.rows_of_persons is None:
         return n_units, (n_units, n_units)
     counts = released.rows_of_persons
     counts = np.where(counts >= MIN_BIN_OF_PERSONS_STDS * released.noise_std, counts, 0.0)
-    counts *= n_units / max(counts.sum(), 1.0)
+    if not counts.any():
+        # Each person has at least one row.
+        return np.nan, (float(n_units), np.inf)
+    counts *= n_units / counts.sum()
     low = ROWS_OF_PERSON_EDGES
     high = np.append(low[1:] - 1, low[-1])
     noise = 2.0 * released.noise_std * np.sqrt((low[counts > 0.0] ** 2.0).sum())

@@ -24,7 +24,12 @@ QUANTILE_NAMES = {0.05: "5 %", 0.25: "25 %", 0.5: "50 %", 0.75: "75 %", 0.95: "9
 def profile_section(profile):
     """Return the section of a `TableProfile`: its tables, and remarks on the noise."""
     n_rows = f"{profile.n_rows:,.0f}"
-    if profile.unit == "person":
+    if profile.unit == "person" and math.isnan(profile.n_rows):
+        rows_text = (
+            f"unknown, because noise hides how many rows the {profile.n_units:,} persons have; "
+            "each person counts as one row"
+        )
+    elif profile.unit == "person":
         low, high = profile.n_rows_interval
         rows_text = (
             f"about {n_rows} (between {low:,.0f} and {high:,.0f}) of {profile.n_units:,} persons, "

@@ -20,7 +20,7 @@ from skdp.noise import bernoulli_exp, choose_by_distance
 from skdp.noise._integers import uniform_integer
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
 from skdp.utils._units import ALL_IN_EACH
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import as_doubles, check_integer
 from skdp.utils._values import FrozenValue, checked
 
 # Number of integer positions within each grid point. Each row is assigned a random position within
@@ -43,12 +43,9 @@ _MAX_COMPOSED_EPSILON = 100.0
 _BLOCK = 1 << 16
 
 
-def _check_quantiles(quantiles, name):
+def check_quantiles(quantiles, name):
     """Return a flat float64 array of numbers in [0, 1], or raise `ValueError`."""
-    try:
-        array = np.asarray(quantiles, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be numbers in [0, 1], got {quantiles!r}") from None
+    array = as_doubles(quantiles)
     if array.ndim > 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
         raise ValueError(f"{name} must be numbers in [0, 1], got {quantiles!r}")
     return np.atleast_1d(array)
@@ -158,7 +155,7 @@ class QuantileTree(FrozenValue):
     True
     """
 
-    quantiles: ArrayLike = checked(_check_quantiles)
+    quantiles: ArrayLike = checked(check_quantiles)
     n_columns: int
     guarantee: Guarantee
     n_rows: int | None = checked(check_integer, default=None, low=1)

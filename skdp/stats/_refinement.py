@@ -192,10 +192,15 @@ class Refinement(FrozenValue):
             sensitivity = mechanism.sensitivity * sqrt(n_levels)
         else:
             sensitivity = mechanism.sensitivity * n_levels
+        law = (
+            f"{mechanism.name} on equal cells, at most {count_of(n_levels, 'level')} of "
+            f"{count_of(largest + 1, 'narrow column')}"
+        )
+        if self.n_columns > 1:
+            law += ", and no more noise for another number of columns"
         return Stage(
             name="finer bounds of narrow columns",
-            law=f"{mechanism.name} on equal cells, at most {count_of(n_levels, 'level')} of "
-            f"{count_of(largest + 1, 'narrow column')}",
+            law=law,
             scale=mechanism.scale,
             sensitivity=sensitivity,
             event=self.event,

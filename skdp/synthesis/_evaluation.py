@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
@@ -35,9 +36,10 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
     ----------
     released_distance : float
         Mean total variation distance from the synthetic rows to the released tables. It costs no
-        privacy budget.
+        privacy budget. NaN if no table of several columns was released.
     noise_distance : float
-        Distance between the released and the exact tables that is expected from the noise.
+        Distance between the released and the exact tables that is expected from the noise. NaN if
+        no table of several columns was released.
     distances : dict of int to float
         Mean total variation distance to the public test rows, over all single columns (1) and all
         pairs (2). Empty without public test rows.
@@ -72,10 +74,12 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
         -------
         Section
         """
-        rows = [
-            ("distance to released tables", f"{self.released_distance:.4f}"),
-            ("distance expected from the noise", f"{self.noise_distance:.4f}"),
-        ]
+        rows = [("released tables", "none: no table of several columns was released")]
+        if not np.isnan(self.released_distance):
+            rows = [
+                ("distance to released tables", f"{self.released_distance:.4f}"),
+                ("distance expected from the noise", f"{self.noise_distance:.4f}"),
+            ]
         for size, distance in self.distances.items():
             name = "pairs of columns"
             if size == 1:
@@ -106,6 +110,7 @@ def evaluate_synthetic(
     target: str | int | None = None,
     estimator: Any = None,
     n_samples: int | None = None,
+    groups: ArrayLike | None = None,
     epsilon: float | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -129,6 +134,8 @@ def evaluate_synthetic(
         None is scikit-learn's histogram-based gradient boosting.
     n_samples : int, default=None
         Number of synthetic rows; None is that of the fit.
+    groups : array-like of shape (n_rows,), default=None
+        Person id of each private test row, if the accountant's unit is a person.
     epsilon : float, default=None
         Epsilon of the score of private test rows. None declares that test rows are public.
     accountant : PrivacyAccountant, default=None
@@ -144,8 +151,8 @@ def evaluate_synthetic(
     Raises
     ------
     ValueError
-        If test rows have other columns, or if `epsilon` is passed without test rows or without a
-        target.
+        If test rows have other columns, if `epsilon` is passed without test rows or without a
+        target, or if `groups` is passed without `epsilon`.
 
     Examples
     --------
@@ -170,8 +177,15 @@ def evaluate_synthetic(
             target = target[0]
         else:
             target = None
+    if epsilon is None and accountant is not None:
+        raise ValueError(
+            "accountant is for private test rows: pass epsilon as well, or leave accountant out if "
+            "the test rows are public"
+        )
     if epsilon is not None and (X_test is None or target is None):
         raise ValueError("epsilon is for private test rows: pass X_test and target as well")
+    if groups is not None and epsilon is None:
+        raise ValueError("groups is for private test rows: pass epsilon as well")
     if X_test is not None:
         _check_names(synthesizer, X_test)
         model = synthesizer.model_.model
@@ -192,10 +206,10 @@ def evaluate_synthetic(
             if position not in modeled:
                 raise ValueError("target names a column in same_as: name the one it is a copy of")
             trained = _train(grids, modeled.index(position), synthetic, estimator, random_state)
-            metric, score = trained.score(test, epsilon, accountant, random_state)
+            metric, score = trained.score(test, groups, epsilon, accountant, random_state)
     return SyntheticEvaluation(
-        released_distance=_mean_or_zero(tables),
-        noise_distance=_mean_or_zero(noise),
+        released_distance=_mean_or_nan(tables),
+        noise_distance=_mean_or_nan(noise),
         distances=distances,
         score=score,
         metric=metric,
@@ -203,10 +217,10 @@ def evaluate_synthetic(
     )
 
 
-def _mean_or_zero(values):
-    """Return the mean of values; 0 if there are none."""
+def _mean_or_nan(values):
+    """Return the mean of values; NaN if there are none."""
     if not values:
-        return 0.0
+        return np.nan
     return float(np.mean(values))
 
 
@@ -263,7 +277,7 @@ class _TrainedModel(FrozenValue):
     target: int
     bounds: tuple
 
-    def score(self, test, epsilon, accountant, random_state):
+    def score(self, test, groups, epsilon, accountant, random_state):
         """Return the name and the value of the score on test rows."""
         y = test[self.target]
         features = _features(test, self.target)
@@ -275,6 +289,7 @@ class _TrainedModel(FrozenValue):
                 y,
                 predicted,
                 target_bounds=self.bounds,
+                groups=groups,
                 epsilon=epsilon,
                 accountant=accountant,
                 random_state=random_state,
@@ -290,6 +305,7 @@ class _TrainedModel(FrozenValue):
                 is_positive,
                 probabilities,
                 classes=[0, 1],
+                groups=groups,
                 epsilon=epsilon,
                 accountant=accountant,
                 random_state=random_state,
@@ -305,6 +321,7 @@ class _TrainedModel(FrozenValue):
             is_right,
             ones,
             classes=[0, 1],
+            groups=groups,
             epsilon=epsilon,
             accountant=accountant,
             random_state=random_state,

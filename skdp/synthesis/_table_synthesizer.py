@@ -452,7 +452,7 @@ class DPTableSynthesizer(TableEstimator):
                     table, columns=places, counts=np.transpose(table.counts, order)
                 )
                 return public_table(ordered_table, model.columns, self.model_.form.names)
-        measured = [" × ".join(map(str, table.columns)) for table in self.tables_]
+        measured = [" × ".join(map(str, table.columns)) for table in self.tables_] or ["none"]
         raise ValueError(
             f"columns {columns!r} were not measured together. Declare them in `workload` before "
             f"the fit, or count rows of `sample`. Measured: {', '.join(measured)}"
@@ -480,14 +480,20 @@ class DPTableSynthesizer(TableEstimator):
                 }
             )
         summary = [
-            ("privacy", f"epsilon {self.privacy_.epsilon:g}, delta {self.privacy_.delta:g}"),
-            ("rows or persons", f"{self.n_units_:,} (public)"),
-            ("columns", f"{self.n_features_in_}, of which {len(model.columns)} are modeled"),
+            ("guarantee", self.privacy_.section().heading),
+            (self._unit_counted(), f"{self.n_units_:,}, which is public"),
+            ("columns", f"{self.n_features_in_} in the table, {len(model.columns)} modeled"),
             ("pairs of columns", f"{len(self.pairs_)} scored, {len(rows)} measured"),
         ]
         return SynthesisReport(
             rows=rows, summary=summary, columns=self._column_facts(), pairs=self._pair_facts()
         )
+
+    def _unit_counted(self):
+        """Return the name of the units that `n_units_` counts, which `fit` was given."""
+        if self.privacy_.unit.startswith("person"):
+            return "persons"
+        return "rows"
 
     def _column_facts(self):
         """Return the facts that a report lists for each modeled column."""

@@ -3,6 +3,7 @@
 import math
 import unicodedata
 from collections.abc import Mapping, Set
+from decimal import Decimal
 from numbers import Integral, Real
 
 import numpy as np
@@ -15,6 +16,8 @@ SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
 MAX_EPSILON = 1e15
 # Not all larger integers are exact as doubles.
 MAX_INTEGER = 2**53
+# Numbers by their type that are not numbers: NumPy's durations are integers.
+NO_NUMBERS = bool | np.bool_ | np.timedelta64
 # Smallest distance between two bounds, in steps of double precision. If bounds were closer, the
 # differences between quantiles, bins or scaled values would be rounding errors.
 MIN_STEPS = 64
@@ -24,7 +27,7 @@ def check_real(value: object, name: str) -> float:
     """Return a float, or raise `ValueError`."""
     if type(value) is float:
         return value
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, NO_NUMBERS) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)
@@ -33,26 +36,39 @@ def check_real(value: object, name: str) -> float:
 
 
 def as_doubles(value):
-    """Return a new array of doubles, or an array of NaN if the value is not numeric.
+    """Return an array of doubles, which may be the value, or an array of NaN if it is not numeric.
 
-    NumPy would parse strings, read dates and durations as numbers in their unit, booleans as 0 and
-    1, and masked values as what they hide.
+    Every parameter that is an array of numbers is read here. NumPy would parse strings, read dates
+    and durations as numbers in their unit, booleans as 0 and 1, complex numbers as their real part,
+    and masked values as what they hide.
     """
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
+    if np.ma.is_masked(value):
+        return np.array(np.nan)
     try:
-        array = np.asarray(value)
-        is_text = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
-        if is_text or array.dtype.kind in "bmMSU" or np.ma.is_masked(value):
+        if isinstance(value, list | tuple):
+            # Among floats, NumPy would convert a boolean.
+            array = np.asarray(value, dtype=object)
+        else:
+            array = np.asarray(value)
+        if array.dtype.kind not in "iuf" and not all(map(_is_number, array.flat)):
             return np.array(np.nan)
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return np.array(np.nan)
 
 
+def _is_number(value):
+    """Return True for a real number, also of a type that only converts to a float."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, NO_NUMBERS)
+
+
 def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER) -> int:
     """Return an int from `low` to `high`, by default the largest exact float64."""
     if type(value) is int:
         number = value
-    elif isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
+    elif isinstance(value, Integral) and not isinstance(value, NO_NUMBERS):
         number = int(value)
     else:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
@@ -146,6 +162,20 @@ def check_choice(value, name, choices):
     return value
 
 
+def is_estimator(value):
+    """Return True if a value is an estimator, rather than a class or a string."""
+    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def check_is_estimator(value, name):
+    """Raise `ValueError` unless a parameter's value is an estimator."""
+    if not is_estimator(value):
+        hint = ""
+        if isinstance(value, type):
+            hint = f": pass an instance, {value.__name__}()"
+        raise ValueError(f"{name} must be an estimator, got {value!r}{hint}")
+
+
 def check_name(name, parameter):
     """Return a name with only printable characters in its normal form, or raise `ValueError`."""
     normalized = ""
@@ -203,16 +233,23 @@ def broadcast_bounds(bounds, n_features):
     """
     check_has_order(bounds, "bounds")
     check_not_pairs(bounds, n_features)
+    message = f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
+    if hasattr(bounds, "__array__"):
+        # The cells of a column of Arrow are no numbers.
+        bounds = as_doubles(bounds)
     try:
-        # NumPy would read a date or duration as a number in its unit, and a complex number as its
-        # real part.
-        if any(np.asarray(bound).dtype.kind in "mMc" for bound in bounds):
-            raise TypeError("bounds are dates, durations or complex numbers")
-        low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
-        ) from None
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ValueError(message) from None
+    are_numbers = True
+    ends = []
+    for bound in (low, high):
+        end = as_doubles(bound)
+        are_numbers &= isinstance(bound, Real) or not np.isnan(end).all()
+        ends.append(end)
+    if not are_numbers:
+        raise ValueError(message)
+    low, high = ends
     for name, bound in (("low", low), ("high", high)):
         if bound.ndim > 1 or (bound.ndim == 1 and bound.shape != (n_features,)):
             raise ValueError(

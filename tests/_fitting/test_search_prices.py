@@ -1,5 +1,7 @@
 """What searches of other libraries charge is known of some classes alone."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -8,6 +10,7 @@ from sklearn.ensemble import StackingClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
+    ShuffleSplit,
     cross_val_score,
     learning_curve,
     validation_curve,
@@ -20,6 +23,7 @@ from skdp import (
     DPSGDClassifier,
     DPStandardScaler,
     PrivacyAccountant,
+    RawDataWarning,
 )
 from skdp.model_selection import make_dp_scorer
 
@@ -190,3 +194,24 @@ def test_each_space_of_a_bayesian_search_has_its_own_trials(spaces, n_trials):
     with pytest.raises(BudgetExceededError, match=f"charge epsilon {0.15 * n_trials:g} "):
         bayes.fit(X, y)
     assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("n_folds", [1, 3])
+@pytest.mark.parametrize("refit", [False, True])
+def test_a_warning_states_the_number_and_the_cost_of_the_fits(n_folds, refit):
+    # Rounding to the nearest number of six digits would print less than the cost.
+    epsilon = 0.123456149
+    accountant = budget(9.0)
+    folds = ShuffleSplit(n_folds, test_size=0.3, random_state=0)
+    search = GridSearchCV(classifier(accountant, epsilon), {"C": [1.0]}, cv=folds, refit=refit)
+    with pytest.warns(RawDataWarning) as caught:
+        search.fit(X, y)
+    (text,) = {str(warning.message) for warning in caught if "charge epsilon" in str(warning)}
+    stated = re.search(
+        r"its (\d+) (fits?) and (its|their) scores charge epsilon (\S+) in all", text
+    )
+    n_fits = n_folds + refit
+    words = ("fit", "its") if n_fits == 1 else ("fits", "their")
+    assert stated.groups()[:3] == (str(n_fits), *words)
+    assert float(stated[4]) >= accountant.epsilon_spent * (1.0 - 1e-9)
+    assert len(accountant.charges) == n_fits

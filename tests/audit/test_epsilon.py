@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdp import (
+    DPGaussianNB,
     DPLogisticRegression,
     DPMeanTransformer,
     DPOneHotEncoder,
@@ -207,6 +208,42 @@ def test_an_audit_says_in_one_line_what_was_tried_and_what_it_shows(bound, gauss
     assert "proves that epsilon is at least" in printed
     assert printed.startswith("VIOLATION" if bound > 1.0 else "No violation was found")
     assert ("Gaussian" in printed) == gaussian and printed in found.to_dict()["words"]
+
+
+CANARIES = {"row": "record", "group": "group of 3 equal rows", "person": "person"}
+
+
+@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("unit", CANARIES)
+@pytest.mark.parametrize("method", ["worst_case", "two_worlds", "one_run"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_an_audit_names_the_canary_of_its_unit(method, unit, relation, delta):
+    config = {"max_rows": 3} if unit == "group" else {}
+    accountant = PrivacyAccountant(9.0, 1e-4, unit=unit, relation=relation, **config)
+    model = DPGaussianNB(1.0, delta=delta, bounds=(0, 1), classes=[0, 1], accountant=accountant)
+    rows = np.random.default_rng(0).random((60, 2))
+    groups = np.arange(60) // 2 if unit == "person" and method != "worst_case" else None
+    options = {"n_canaries": 20} if method == "one_run" else {"n_fits": 40}
+    found = quiet_audit(
+        model, rows, np.arange(60) % 2, groups=groups, method=method, random_state=0, **options
+    )
+    text = str(found)
+    replaced = relation == "replace_one"
+    if method == "worst_case":
+        assert f"tables that differ in one {CANARIES[unit]}, the one" in text
+    elif method == "two_worlds":
+        assert f"one conspicuous {CANARIES[unit]}" in text
+        assert ("with another one in its place" in text) is replaced
+    else:
+        plurals = {"row": "records", "group": "groups of 3 equal rows", "person": "persons"}
+        assert f" {plurals[unit]} " in text
+        assert ("whose labels had been chosen by coin flips" in text) is replaced
+        assert ("had been added by coin flips" in text) is not replaced
+    assert ("and delta = 1e-06" in text) is (delta > 0)
+    ((_, fits),) = found.section().rows
+    assert f", {found.runs} fit{'s' if found.runs > 1 else ''}, by" in fits
+    assert found.to_dict()["unit"] == unit
 
 
 @pytest.mark.thorough

@@ -217,11 +217,20 @@ def test_shadows_do_not_share_the_noise_of_a_seeded_target():
     assert found.auc.value < 0.7
 
 
-def test_the_result_is_said_in_plain_words():
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_the_result_is_said_in_plain_words(unit):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(300, 2)), rng.integers(0, 2, size=300)
-    found = membership_inference(DecisionTreeClassifier(), X, y, attack="loss")
+    groups = np.arange(300) // 2 if unit == "person" else None
+    found = membership_inference(DecisionTreeClassifier(), X, y, groups=groups, attack="loss")
     words = " ".join(str(found).split())
-    assert "tried to tell who was used to train the model" in words
+    shown = {
+        "row": "Shown a row that was used and one that was not",
+        "person": "Shown a person who was used and one who was not",
+    }
+    assert f"tried to tell which {unit}s were used to train the model. {shown[unit]}" in words
+    labels = y if unit == "row" else y[::2]
+    for result in (found, *found.by_group(labels).values()):
+        assert result.to_dict()["unit"] == unit
     assert f"in {found.auc.value:.0%} of cases" in words and "Another attack may find more" in words
     assert ("learned something" in words) == (found.auc.low > 0.5)

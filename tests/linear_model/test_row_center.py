@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from skdp import DPLinearSVC, DPLogisticRegression, DPSGDClassifier, PrivacyAccountant
 from skdp.accounting import get_epsilon
 from skdp.base import TableShape
+from skdp.linear_model import _row_center
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
@@ -192,3 +193,21 @@ def test_classes_of_rows_in_a_corner_are_told_apart(name):
     X, y = rows_in_a_corner(3000)
     scores = [MAKERS[name](random_state=seed).fit(X, y).score(X, y) for seed in range(3)]
     assert min(scores) > 0.88
+
+
+@pytest.mark.parametrize("make_rows", [np.asarray, csr_array])
+def test_sums_do_not_depend_on_how_many_rows_are_read_at_once(make_rows, sums, monkeypatch):
+    """To the last bit, also with rows that overflow and with persons."""
+    center = plan_of("logistic").mechanism.rows.center
+    X, _ = rows_in_a_corner()
+    X[3] = 1e200
+    X[5] = 0.0
+    X = make_rows(X)
+    persons = persons_of(np.arange(N) // 3)
+    for n_values in (1 << 15, 7 * D, 1):
+        monkeypatch.setattr(_row_center, "CACHED_VALUES", n_values)
+        center.run(X, 1.0, RandomSource(0))
+        center.run(X, 1.0, RandomSource(0), persons)
+    assert not np.array_equal(sums[0], sums[1])
+    for number, total in enumerate(sums):
+        np.testing.assert_array_equal(total, sums[number % 2])

@@ -159,6 +159,23 @@ def test_it_is_in_the_one_charge(name, relation):
     assert total <= 4.0 and total == pytest.approx(4.0, rel=1e-4)
 
 
+@pytest.mark.parametrize("n_rows", [10**4, 10**5, 10**6])
+def test_steps_of_squares_converge_for_each_curvature(n_rows):
+    """Without noise, and up to the bound on the curvature for which the step size is set."""
+    fit = plan_of("ridge", n=n_rows, d=20).mechanism
+    update = fit.weights.update
+    smoothness = fit.weights.problem.curvature + fit.weights.settings.alpha
+    relative_curvature = np.geomspace(1e-4, 1.0, 400)
+    state = update.begin(np.ones(len(relative_curvature)))
+    for _ in range(update.n_steps):
+        state.step(smoothness * relative_curvature * state.lookahead)
+    error = state.average
+    assert np.abs(error).max() < 1.0
+    # Directions that noise does not hide, below the safety factor of the bound.
+    is_typical = (relative_curvature > 0.05) & (relative_curvature < 1.0 / _whitening.SAFETY)
+    assert np.mean(error[is_typical] ** 2) < 1.0 / n_rows
+
+
 def test_where_rows_are_not_whitened():
     """Without delta or an intercept, with given settings, with much noise, and where it is slow."""
     assert all(whitening_of(name) is not None for name in MAKERS)
@@ -442,7 +459,7 @@ def test_a_strong_penalty_on_long_rows_gives_finite_weights(
 ):
     """Also where the penalty, in the units of rows with a released norm, is infinite."""
     # Such a penalty needs few steps without whitening, and the table is small.
-    monkeypatch.setattr(_whitening, "MIN_STEPS_RATIO", 0.0)
+    monkeypatch.setattr(_whitening, "STEPS_OF_WHITENING", -1000)
     monkeypatch.setattr(_whitening, "MIN_ROWS_PER_COLUMN", 0)
     X = np.random.default_rng(0).choice([-1e300, 1e300], size=(400, D))
     model = make(data_norm="auto", random_state=0)

@@ -664,7 +664,7 @@ MUTATIONS = [
         "squares-of-columns-at-full-size",
         "linear_model._row_center",
         "_add_rows",
-        rules.put_for("SQUARES_FACTOR * squares", "squares"),
+        rules.statement_dropped("squares *= SQUARES_FACTOR"),
         ("linear_model/test_row_center.py::test_brute_force_sensitivity",),
         "a row changes the sums by the root of 3 instead of 2",
     ),

@@ -338,6 +338,27 @@ def test_accountants():
     assert found(result) == {("dplogisticregression", "no accountant")}
 
 
+OTHER_TERMS = [
+    {},
+    {"composition": "zcdp"},
+    {"relation": "replace_one"},
+    {"unit": "person"},
+    {"unit": "group", "max_rows": 2},
+]
+
+
+@pytest.mark.parametrize("config", OTHER_TERMS)
+@pytest.mark.parametrize("has_ledger", [True, False])
+def test_costs_of_different_units_or_relations_are_no_total(config, has_ledger):
+    other = PrivacyAccountant(9.0, 1e-4, **config)
+    first = PrivacyAccountant(9.0, 1e-4) if has_ledger else None
+    text = str(check_pipeline(make_pipeline(scaler(accountant=first), model(accountant=other))))
+    is_said = "their costs do not add up, and the cost of one fit is no guarantee" in " ".join(
+        text.split()
+    )
+    assert is_said is bool({"relation", "unit"} & set(config))
+
+
 def test_a_memory_is_refused_with_its_remedy(tmp_path):
     result = check_pipeline(Pipeline([("n", Normalizer()), ("s", scaler())], memory=str(tmp_path)))
     assert found(result) == {("memory", "not private")} and not result.accepted
@@ -443,3 +464,13 @@ def test_what_is_excused_may_still_not_tell_a_density(step):
     assert [f.step for f in result if f.problem == "not private"] == [
         "columntransformer__sparse_threshold"
     ]
+
+
+@pytest.mark.parametrize("shape", [{}, {"n_samples": 100}, {"n_samples": 100, "n_features": 3}])
+def test_a_wrong_parameter_is_reported_with_its_step(shape):
+    pipe = make_pipeline(DPMinMaxScaler(bounds=(1, 0)), DPLogisticRegression(data_norm=1.0))
+    try:
+        texts = [str(finding) for finding in check_pipeline(pipe, **shape)]
+    except ValueError as error:
+        texts = [str(error)]
+    assert any("dpminmaxscaler" in text and "bounds: no low" in text for text in texts)

@@ -11,6 +11,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
+    FixedThresholdClassifier,
     GridSearchCV,
     KFold,
     RandomizedSearchCV,
@@ -18,7 +19,7 @@ from sklearn.model_selection import (
     cross_validate,
     validation_curve,
 )
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import ClassifierChain, RegressorChain
 from sklearn.pipeline import make_pipeline, make_union
 
@@ -30,6 +31,7 @@ from skdp import (
     DPRidge,
     DPStandardScaler,
     PrivacyAccountant,
+    RawDataWarning,
 )
 from skdp.model_selection import make_dp_scorer
 
@@ -323,3 +325,51 @@ def test_a_frozen_member_of_a_chain_receives_the_targets_before_its_own(chain, w
     table = np.random.default_rng(1).uniform(size=(N, width))
     last = FrozenEstimator(ridge(PrivacyAccountant(1.0, 1e-2)).fit(table, X[:, 0]))
     assert spent(lambda a: chain(make_pipeline(scaler(a), last)).fit(X, np.c_[Y, Y])) == 0.0
+
+
+@pytest.mark.parametrize("kind", [OneVsRestClassifier, OneVsOneClassifier, OutputCodeClassifier])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_classifier_of_two_labels_declares_no_more(kind, is_nested):
+    """With three columns of scores, scikit-learn would predict wrong labels, or crash."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    labels = np.arange(N) % 3
+    member = model(accountant, classes=[0, 1, 2])
+    tool = kind(make_pipeline(scaler(accountant), member) if is_nested else member)
+    with pytest.raises(ValueError, match=r"one declares 3 classes: use classes=\[0, 1\]"):
+        tool.fit(X, labels)
+    with pytest.raises(ValueError, match=r"one declares 3 classes: use classes=\[0, 1\]"):
+        make_pipeline(scaler(accountant), tool).fit(X, labels)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("cv", [FOLDS, "prefit"])
+def test_the_last_stage_of_a_stack_declares_only_labels_that_occur(cv):
+    """It receives the positions of the labels that occur, which a single rare label shifts."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    labels = 2 * (np.arange(N) % 2)
+    member = model(accountant)
+    if cv == "prefit":
+        member.fit(X, labels)
+    charged = accountant.epsilon_spent
+    final = make_pipeline(scaler(accountant), model(accountant, classes=[0, 1, 2]))
+    with pytest.raises(ValueError, match="'final_estimator' declares 3 classes, and y holds 2"):
+        StackingClassifier([("a", member)], final, cv=cv).fit(X, labels)
+    assert accountant.epsilon_spent == charged
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RawDataWarning)
+        final = model(accountant, classes=[0, 1])
+        StackingClassifier([("a", member)], final, cv=cv).fit(X, labels)
+
+
+@pytest.mark.parametrize("classes", [None, [0, 1, 2]])
+def test_a_threshold_is_for_two_labels(classes):
+    """Only the folds of a search that contain a third label would fail."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    score = make_dp_scorer("accuracy", accountant=accountant)
+    tool = FixedThresholdClassifier(model(accountant, classes=classes))
+    labels = np.arange(N) % 2
+    labels[7] = 2
+    for fitted in (tool, make_pipeline(scaler(accountant), tool)):
+        with pytest.raises(ValueError, match="it accepts two labels"):
+            GridSearchCV(fitted, {}, scoring=score, cv=FOLDS).fit(X, labels)
+    assert accountant.epsilon_spent == 0.0

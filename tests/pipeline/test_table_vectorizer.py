@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
-from skdp import DPTableVectorizer, PrivacyAccountant
+from skdp import DPLogisticRegression, DPTableVectorizer, PrivacyAccountant
 from skdp.accounting import ApproximateDP, Composed, Gaussian, get_delta, get_epsilon
 from skdp.base import TableShape
-from skdp.pipeline import planned_charge
+from skdp.pipeline import planned_charge, split_budget
 from tests._guarantees import meet
 
 BOUNDS = {"age": (17, 90), "since": (np.datetime64("2020-01-01"), np.datetime64("2024-01-01"))}
@@ -206,3 +207,12 @@ def test_the_event_is_that_of_the_stages(columns, categories, finds_categories, 
         )
         assert precision * (1 - 1e-6) <= stage_precision <= precision
         assert get_epsilon(charge.event, delta) <= 1.0
+
+
+@pytest.mark.parametrize("shape", [{}, {"n_features": 2}, {"n_samples": 9, "n_features": 2}])
+@pytest.mark.parametrize("parameter", ["bounds", "categories"])
+@pytest.mark.parametrize("key", [0, 1, "age"])
+def test_a_wrong_entry_is_named_by_its_key_before_a_table_is_known(key, parameter, shape):
+    vectorizer = DPTableVectorizer(**{parameter: {key: 1.0}})
+    with pytest.raises(ValueError, match=rf"column {key!r}: {parameter} must be"):
+        split_budget(make_pipeline(vectorizer, DPLogisticRegression()), 1.0, 1e-6, **shape)

@@ -670,3 +670,66 @@ def test_any_epsilon_gives_a_document(epsilon):
 
 def test_it_is_in_the_namespace():
     assert stats.dp_describe is dp_describe
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
+def test_the_number_of_rows_of_persons_is_in_its_interval_or_unknown(epsilon):
+    ids = np.repeat(np.arange(100), 3)
+    frame = pd.DataFrame({"x": np.linspace(0.0, 1.0, len(ids))})
+    profile = dp_describe(frame, epsilon=epsilon, bounds={"x": (0, 1)}, groups=ids, random_state=0)
+    low, high = profile.n_rows_interval
+    text = " ".join(str(profile).split())
+    assert low >= 100
+    if np.isnan(profile.n_rows):
+        assert high == np.inf
+        assert profile.to_dict()["n_rows"] is None
+        assert "unknown, because noise hides how many rows the 100 persons have" in text
+    else:
+        assert low <= profile.n_rows <= high
+        assert f"(between {low:,.0f} and {high:,.0f}) of 100 persons" in text
+    if epsilon == 0.01:
+        assert np.isnan(profile.n_rows)
+    if epsilon == 100.0:
+        assert low <= len(ids) <= high
+
+
+def amounts(rng, n):
+    """Return prices, of which two fifths are spread over six powers of ten."""
+    return np.where(rng.random(n) < 0.6, rng.uniform(1, 50, n), 10 ** rng.uniform(3, 9, n))
+
+
+SPREADS = {
+    "amounts": amounts,
+    "both signs": lambda rng, n: amounts(rng, n) * rng.choice([-1.0, 1.0], n),
+    "normal": lambda rng, n: rng.normal(50.0, 10.0, n),
+    "half missing": lambda rng, n: np.where(rng.random(n) < 0.5, np.nan, rng.exponential(50, n)),
+    "lognormal": lambda rng, n: np.exp(rng.normal(8.0, 1.0, n)),
+    "flag": lambda rng, n: rng.integers(0, 2, n).astype(float),
+}
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("name", SPREADS)
+def test_found_bounds_that_clip_many_values_are_reported(name, unit):
+    n = 1000
+    groups = {"groups": np.arange(n)} if unit == "person" else {}
+    for seed in range(5):
+        values = SPREADS[name](np.random.default_rng(seed), n)
+        frame = pd.DataFrame({"price": values})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            profile = dp_describe(frame, random_state=seed, **groups)
+        low, high = profile["price"].bounds
+        clipped = np.mean((values < low) | (values > high))
+        messages = "\n".join(str(warning.message) for warning in caught)
+        is_reported = "more than a tenth of the values of column 'price'" in messages
+        assert is_reported == (clipped > 0.3)
+        if is_reported:
+            # The remedy: all values are within declared bounds.
+            bounds = {"price": (values.min(), values.max())}
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                dp_describe(frame, bounds=bounds, random_state=seed, **groups)
+            assert not any("beyond the bounds" in str(w.message) for w in caught)
+    if name == "amounts":
+        assert clipped > 0.3

@@ -177,3 +177,49 @@ def test_a_regressor_of_a_target_of_two_values_is_scored_within_their_range(valu
     if values[0] != values[1]:
         # Private scores clip predictions to the range, which brings them closer to such targets.
         assert 0.5 < public - 0.02 < private < 1.0
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("target", ["is_ill", "grade", "cost"])
+def test_private_test_rows_are_scored_for_each_unit(fitted, target, unit):
+    accountant = PrivacyAccountant(9.0, 0.0, unit=unit)
+    groups = np.arange(len(TEST)) // 2 if unit == "person" else None
+    result = evaluate_synthetic(
+        fitted,
+        TEST,
+        target=target,
+        groups=groups,
+        epsilon=2.0,
+        accountant=accountant,
+        random_state=0,
+    )
+    assert result.is_private
+    assert result.score > 0.4
+    assert accountant.epsilon_spent == 2.0
+    with pytest.raises(ValueError, match="groups is for private test rows: pass epsilon"):
+        evaluate_synthetic(fitted, TEST, target=target, groups=np.arange(len(TEST)))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_no_distance_is_stated_if_no_table_was_released(n_columns):
+    frame = TRAIN[["sex", "grade"][:n_columns]]
+    categories = {"sex": ["f", "m"], "grade": ["0", "1", "2"]}
+    declared = {name: categories[name] for name in frame.columns}
+    synthesizer = DPTableSynthesizer(50.0, categories=declared, random_state=0)
+    synthesizer.fit(frame)
+    has_tables = bool(synthesizer.report().rows)
+    result = evaluate_synthetic(synthesizer)
+    text = str(result)
+    assert has_tables is (n_columns == 2)
+    assert bool(np.isnan(result.released_distance)) is not has_tables
+    assert ("distance to released tables" in text) is has_tables
+    assert ("none: no table of several columns was released" in text) is not has_tables
+    assert bool(np.isnan(result.noise_distance)) is not has_tables
+
+
+def test_an_accountant_without_epsilon_does_not_make_test_rows_public():
+    accountant = PrivacyAccountant(2.0, 0.0)
+    fitted = DPTableSynthesizer(9.0, bounds=BOUNDS, random_state=0).fit(TRAIN)
+    with pytest.raises(ValueError, match="accountant is for private test rows: pass epsilon"):
+        evaluate_synthetic(fitted, TEST, target="is_ill", accountant=accountant)
+    assert not accountant.charges

@@ -684,3 +684,18 @@ def test_declared_categories_of_another_type_are_named(labels, cells):
         with pytest.raises(ValueError, match="declare categories of the column's"):
             model.fit(make({"x": cells * 20}))
         assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("unit", ["row", "person", "group"])
+def test_a_report_names_the_units_and_the_guarantee(unit):
+    config = {"max_rows": 2} if unit == "group" else {}
+    # Rounding to the nearest number of six digits would print less than the cost.
+    epsilon = 1.23456149
+    accountant = PrivacyAccountant(9.0, 1e-4, unit=unit, **config)
+    frame = pd.DataFrame({"a": [True, False] * 30, "b": [True, True, False] * 20})
+    params = {"groups": np.arange(60) // 2} if unit == "person" else {}
+    fitted = DPTableSynthesizer(epsilon, delta=0.0, accountant=accountant, random_state=0)
+    summary = dict(fitted.fit(frame, **params).report().summary)
+    name, number = ("persons", 30) if unit == "person" else ("rows", 60)
+    assert summary[name] == f"{number}, which is public"
+    assert "(1.23457, 0)" in summary["guarantee"]
