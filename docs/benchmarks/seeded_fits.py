@@ -66,7 +66,8 @@ def digest(*values):
         elif hasattr(value, "__dict__"):
             # A ledger is new in every run and a cached hash in every process; statements are hashed
             # apart.
-            names = sorted(value.__dict__.keys() - {"hash", "record", "_hash", "privacy_"})
+            new = {"hash", "ledger", "record", "_hash", "privacy_"}
+            names = sorted(value.__dict__.keys() - new)
             add({name: value.__dict__[name] for name in names})
         else:
             state.update(repr(value).encode())
