@@ -81,8 +81,11 @@ MIN_ROWS_PER_COLUMN = 250
 # Number of steps that take about as long as the releases, the weights and the norms of whitened
 # rows. Rows are whitened if this saves time.
 STEPS_OF_WHITENING = 32
-# Number of rows up to which `LossSpec.whitened_steps` are enough.
+# Number of rows up to which `LossSpec.whitened_steps` are enough. With very little noise, n mu
+# divided by the second number takes the place of the number of rows n, so that the weights without
+# noise are those of scikit-learn.
 ROWS_OF_WHITENED_STEPS = 10_000
+SIGNAL_PER_ROW = 10.0
 # A product with the matrix must not take much longer than a step.
 MAX_COLUMNS = 200
 # Relative slack in a budget fraction, for rounding errors in noise multipliers.
@@ -253,6 +256,18 @@ def _sensitivity(n_rows, n_columns, sensitivity_factor):
     return (math.sqrt(sensitivity_factor) * squared_norm + 2.0 * rounding) * (1.0 + 1e-12)
 
 
+def _number_of_steps(loss_spec, n_rows, mu=0.0):
+    """Return the number of steps of whitened rows if the noise hides no direction.
+
+    With more rows, the sampling error is smaller, and so must be the error of the optimization.
+    With so little noise that `mu` exceeds `SIGNAL_PER_ROW`, the optimization is as precise as with
+    more rows.
+    """
+    n_effective = n_rows * max(1.0, mu / SIGNAL_PER_ROW)
+    n_decades = max(0.0, math.log10(n_effective / ROWS_OF_WHITENED_STEPS))
+    return loss_spec.whitened_steps + round(loss_spec.whitened_steps_per_decade * n_decades)
+
+
 def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     """Return the `RowsFit` with budget for the center and the second moment, and its settings.
 
@@ -281,10 +296,7 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     is_wide = n_columns > MAX_COLUMNS or n_rows < MIN_ROWS_PER_COLUMN * n_columns
     if loss_spec.loss.weights_shape != () or is_wide:
         return None
-    # With more rows, the sampling error is smaller, and so must be the error of the optimization.
-    n_steps = loss_spec.whitened_steps
-    n_decades = max(0.0, math.log10(n_rows / ROWS_OF_WHITENED_STEPS))
-    n_steps += round(loss_spec.whitened_steps_per_decade * n_decades)
+    n_steps = _number_of_steps(loss_spec, n_rows)
     if settings.n_steps(n_rows) <= STEPS_OF_WHITENING + n_steps:
         return None
     rows = reserve_for_center(rows, shape)
@@ -294,6 +306,7 @@ def reserve_for_whitening(rows, shape, loss_spec, settings, min_alpha=0.0):
     remaining = rows.remaining
     sensitivity = _sensitivity(n_rows, n_columns, remaining.neighbors.sensitivity_factor)
     mechanism = GaussianMechanism(remaining.epsilon, remaining.delta, sensitivity)
+    n_steps = _number_of_steps(loss_spec, n_rows, 1.0 / mechanism.noise_multiplier)
     whole = RowWhitening(n_rows=n_rows, n_columns=n_columns, center=center, mechanism=mechanism)
     noise = whole.noise_norm * n_columns / TYPICAL_SQUARED_NORM
     low, high = FRACTIONS
